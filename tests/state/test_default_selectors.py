@@ -78,3 +78,62 @@ def test_a_pod_that_no_service_can_mean_belongs_to_nobody(labels: dict[str, str]
     default_selectors.seen(a_service("s", {"app": "web", "tier": "web"}))
     assert default_selectors.of(a_pod("p", labels=labels)) is None
     assert default_selectors.of(a_pod("p", labels={"app": "web", "tier": "web"})) is not None
+
+
+# --- the work for one pod -------------------------------------------------------------------------------------------
+
+MANY_SERVICES = {
+    "a label in common, and one of its own": [{"app": "w", "x": f"v{i}"} for i in range(3000)],
+    "the same labels": [{"app": "w"} for _ in range(3000)],
+    "two labels of many": [{f"a{i}": "1", f"z{j}": "1"} for i in range(55) for j in range(55)],
+    "many labels": [{**{f"a{i}": "1" for i in range(900)}, "z": f"v{j}"} for j in range(30)],
+}
+
+
+@pytest.mark.parametrize("selectors", MANY_SERVICES.values(), ids=MANY_SERVICES.keys())
+def test_a_pod_is_compared_with_a_bounded_number_of_labels_of_services(selectors: list[dict[str, str]]) -> None:
+    default_selectors = DefaultSelectors()
+    for i, selector in enumerate(selectors):
+        default_selectors.seen(a_service(f"s{i}", selector))
+    for labels in ({"app": "w", "x": "none"}, {f"a{i}": "1" for i in range(900)}):
+        before = default_selectors.compared
+        default_selectors.of(a_pod("p", labels=labels))
+        assert default_selectors.compared - before <= 1000
+
+
+def test_services_with_a_common_label_are_found_by_the_other() -> None:
+    default_selectors = DefaultSelectors()
+    for i in range(3000):
+        default_selectors.seen(a_service(f"s{i}", {"app": "w", "x": f"v{i}"}))
+    default_selectors.of(a_pod("p", labels={"app": "w", "x": "none"}))
+    assert default_selectors.compared <= 2
+    default_selectors.of(a_pod("p", labels={"app": "w", "x": "v2999"}))
+    assert default_selectors.compared <= 6
+
+
+SERVICES = st.dictionaries(
+    st.sampled_from("abcdef"), st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), max_size=3)
+)
+
+
+@given(SERVICES, SERVICES, st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12")))
+def test_the_services_of_a_pod_are_those_whose_labels_it_has(
+    first: dict[str, dict[str, str]], then: dict[str, dict[str, str]], labels: dict[str, str]
+) -> None:
+    default_selectors = DefaultSelectors()
+    for services in (first, then):
+        for name, selector in services.items():
+            default_selectors.seen(a_service(name, selector))
+    for name in list(first)[::2]:
+        default_selectors.gone(Service, "default", name)
+    left = {name: selector for name, selector in {**first, **then}.items() if name not in list(first)[::2]}
+    merged: dict[str, str] = {}
+    for selector in left.values():
+        if selector.items() <= labels.items():
+            merged.update(selector)
+    found = default_selectors.of(a_pod("p", labels=labels))
+    assert (found.labels if found else {}) == merged
+    for name in left:
+        default_selectors.gone(Service, "default", name)
+    held = (default_selectors._services, default_selectors._by_label, default_selectors._keys, default_selectors._uses)
+    assert [each for each in held if each] == []

@@ -1,8 +1,8 @@
 """The default selector of a pod: the combined selectors of its services and its controller. Pods without topology
 spread constraints of their own are spread by it."""
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,7 +21,9 @@ from kubenexus.base.errors import Malformed
 
 _MAX_KNOWN = 1024
 _MAX_LABELS = 1_000  # of an owner's selector: it is matched against all pods of its namespace
+_MAX_COMPARED = 1_000  # labels of services that are compared with one pod: 0.1 ms
 Pairs = tuple[tuple[str, str], ...]
+T = TypeVar("T", bound=Hashable)
 
 _KINDS = {
     "ReplicaSet": "apps/v1",
@@ -50,8 +52,12 @@ class DefaultSelectors:
         self._known: dict[Hashable, DefaultSelector | None] = {}
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
         self._keys: dict[str, dict[str, int]] = {}  # by namespace: how many services refer to a label key
-        # By namespace: names of services by the first label that they select.
-        self._by_label: dict[str, dict[tuple[str, str], set[str]]] = {}
+        self._uses: dict[str, dict[tuple[str, str], int]] = {}  # by namespace: how many services select by a label
+        # By namespace: each set of labels that services select by, under the label of it that the fewest services had
+        # when the set came, with the number of its services.
+        self._by_label: dict[str, dict[tuple[str, str], dict[Pairs, int]]] = {}
+        self._index: dict[str, dict[Pairs, tuple[str, str]]] = {}  # by namespace: where `_by_label` has a set
+        self.compared = 0  # labels of services that were compared with pods
         self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
 
     def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
@@ -65,8 +71,7 @@ class DefaultSelectors:
             pairs = tuple(sorted(owner.spec.selector.items()))
             if pairs:
                 self._services.setdefault(namespace, {})[name] = pairs
-                self._by_label.setdefault(namespace, {}).setdefault(pairs[0], set()).add(name)
-                self._count_keys(namespace, pairs, +1)
+                self._add_service(namespace, pairs)
             return
         key = (type(owner).__name__, namespace, name)
         if isinstance(owner, ReplicationController):
@@ -84,20 +89,32 @@ class DefaultSelectors:
         self._selectors.pop((kind.__name__, namespace, name), None)
         pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
         if pairs:
-            alike = self._by_label[namespace][pairs[0]]
-            alike.discard(name)
-            if not alike:
-                del self._by_label[namespace][pairs[0]]
-            self._count_keys(namespace, pairs, -1)
+            self._remove_service(namespace, pairs)
 
-    def _count_keys(self, namespace: str, pairs: Pairs, by: int) -> None:
-        asked = self._keys.setdefault(namespace, {})
-        for key, _ in pairs:
-            asked[key] = asked.get(key, 0) + by
-            if not asked[key]:
-                del asked[key]
-        if not asked:
-            del self._keys[namespace]
+    def _add_service(self, namespace: str, pairs: Pairs) -> None:
+        index, uses = self._index.setdefault(namespace, {}), self._uses.setdefault(namespace, {})
+        label = index.get(pairs)
+        if label is None:
+            label = index[pairs] = min(pairs, key=lambda pair: uses.get(pair, 0))
+        alike = self._by_label.setdefault(namespace, {}).setdefault(label, {})
+        alike[pairs] = alike.get(pairs, 0) + 1
+        self._count_labels(namespace, pairs, +1)
+
+    def _remove_service(self, namespace: str, pairs: Pairs) -> None:
+        label = self._index[namespace][pairs]
+        alike = self._by_label[namespace][label]
+        alike[pairs] -= 1
+        if not alike[pairs]:
+            del alike[pairs], self._index[namespace][pairs]
+        if not alike:
+            del self._by_label[namespace][label]
+        self._count_labels(namespace, pairs, -1)
+        if not self._services[namespace]:
+            del self._services[namespace], self._index[namespace], self._by_label[namespace]
+
+    def _count_labels(self, namespace: str, pairs: Pairs, by: int) -> None:
+        _count(self._keys, namespace, [key for key, _ in pairs], by)
+        _count(self._uses, namespace, pairs, by)
 
     def of(self, pod: Pod) -> DefaultSelector | None:
         """Returns the default selector of the pod, or None if no service or controller selects it."""
@@ -146,17 +163,36 @@ class DefaultSelectors:
         return Selector(tuple(wanted))
 
     def _service_labels(self, pod: Pod) -> dict[str, str]:
-        """Returns the merged selectors of the services that select this pod, found by its labels."""
-        namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        services = self._services.get(namespace)
+        """Returns the merged selectors of the services that select this pod, found by its labels.
+
+        Compares at most `_MAX_COMPARED` labels of services. Services beyond that do not count for the pod, which is
+        then spread less evenly: a namespace may have thousands of services that select by the same labels.
+        """
+        labels, services = pod.metadata.labels, self._by_label.get(pod.metadata.namespace)
         merged: dict[str, str] = {}
-        if services:
-            for key, value in labels.items():
-                for name in self._by_label[namespace].get((key, value), ()):
-                    pairs = services[name]
-                    if all(labels.get(k) == v for k, v in pairs):
-                        merged.update(pairs)
+        if not services:
+            return merged
+        present, left = labels.items(), _MAX_COMPARED
+        for label in present:
+            for pairs in services.get(label, ()):
+                left -= len(pairs)
+                if left < 0:
+                    return merged
+                self.compared += len(pairs)
+                if all([pair in present for pair in pairs]):  # noqa: C419
+                    merged.update(pairs)
         return merged
+
+
+def _count(counts: dict[str, dict[T, int]], namespace: str, things: Iterable[T], by: int) -> None:
+    """Changes how often each thing is used in a namespace; keeps none that is not."""
+    of_namespace = counts.setdefault(namespace, {})
+    for each in things:
+        of_namespace[each] = of_namespace.get(each, 0) + by
+        if not of_namespace[each]:
+            del of_namespace[each]
+    if not of_namespace:
+        del counts[namespace]
 
 
 def _refuse_large(owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
