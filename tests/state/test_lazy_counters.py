@@ -1,7 +1,7 @@
 """A pod is added at a bounded cost whatever queries exist; counters beyond that are brought up to date when read."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -11,8 +11,8 @@ from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
 from kubenexus.api.workloads import Namespace
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.plugins import profile_plugins
-from kubenexus.state import pod_columns, pod_queries
-from kubenexus.state.affinity_terms import affinity_terms
+from kubenexus.state import pod_queries
+from kubenexus.state.affinity_terms import PodSelectorTerm, affinity_terms
 from kubenexus.state.lazy_counter import MAX_LOGGED, LazyCounter
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pod_columns import PodColumns
@@ -137,24 +137,69 @@ def test_a_count_of_all_pods_is_work_of_the_class_that_reads_it(monkeypatch: pyt
     assert works[2] > 4 * 4000 * 8 // 500
 
 
-def test_a_namespace_with_other_labels_counts_few_queries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_namespace(name: str, **labels: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name, labels=labels))
+
+
+def by_team(operator: str, *values: str) -> LabelSelector:
+    return LabelSelector(match_expressions=[LabelSelectorRequirement(key="team", operator=operator, values=[*values])])
+
+
+SELECT_TEAM: dict[str, Callable[[int], LabelSelector]] = {
+    "one team": lambda i: by_team("In", "a"),
+    "any of its own": lambda i: by_team("In", "a", f"v{i}"),
+    "any but one": lambda i: by_team("NotIn", "b", f"v{i}"),
+}
+
+
+@pytest.mark.parametrize("select", SELECT_TEAM.values(), ids=SELECT_TEAM.keys())
+def test_a_namespace_event_counts_and_checks_no_query(
+    select: Callable[[int], LabelSelector], monkeypatch: pytest.MonkeyPatch
+) -> None:
     work, ledger = Work(monkeypatch), a_ledger()
     some_nodes(ledger, 0)
+    ledger.upsert_namespace(a_namespace("team"))
     ledger.upsert_pod(a_pod("p", namespace="team", node="n0"))
-    of_team = LabelSelector(match_labels={"team": "a"})
-    asked = [queries(asking("DoesNotExist", f"k{i}", namespaces=of_team))[0] for i in range(100)]
+    asked = [queries(asking("DoesNotExist", f"k{i}", namespaces=select(i)))[0] for i in range(500)]
     held = [ledger.nodes.pods.counter(each) for each in asked]
-    work.counts = 0
+    covers, checked = PodSelectorTerm.covers, list[str]()
+
+    def counting_covers(term: PodSelectorTerm, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        checked.append(namespace)
+        return covers(term, namespace, labels)
+
+    monkeypatch.setattr(PodSelectorTerm, "covers", counting_covers)
     for label, total in (("a", 1), ("b", 0), ("a", 1)):
-        before = work.counts
-        ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name="team", labels={"team": label})))
-        assert work.counts - before <= pod_columns._MAX_COUNTED_AT_ONCE
+        work.counts = 0
+        checked.clear()
+        for i in range(24):
+            ledger.upsert_namespace(a_namespace(f"new-{label}-{i}", team=label))
+        ledger.upsert_namespace(a_namespace("team", team=label))
+        assert (work.counts, checked) == (0, [])
         assert {counter.total for counter in held} == {total}
+
+
+def test_a_namespace_event_that_concerns_no_counted_pod_causes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, ledger = Work(monkeypatch), a_ledger()
+    some_nodes(ledger, 0)
+    ledger.upsert_namespace(a_namespace("team", team="a"))
+    ledger.upsert_pod(a_pod("p", namespace="team", node="n0"))
+    held = [ledger.nodes.pods.counter(queries(asking("DoesNotExist", "k", namespaces=by_team("In", "a")))[0])]
+    work.counts = 0
+    for event in (a_namespace("new", team="a"), a_namespace("team", team="a", other="x"), a_namespace("new")):
+        ledger.upsert_namespace(event)
+        assert not any(isinstance(counter, LazyCounter) for counter in held)
+        assert [counter.total for counter in held] == [1]
+    ledger.upsert_namespace(a_namespace("team", team="b"))
+    assert [counter.total for counter in held] == [0]
+    assert work.counts == 1
+    assert not any(isinstance(counter, LazyCounter) for counter in held), "pods change it again after it was read"
 
 
 ASKED = [
     *queries(asking("DoesNotExist", "tier"), asking("NotIn", "app", "a"), asking("In", "app", "a", "b")),
     *queries(asking("Exists", "app", namespaces=LabelSelector(match_labels={"team": "a"}))),
+    *queries(asking("Exists", "app", namespaces=by_team("NotIn", "a"))),
     tuple(term for query in queries(asking("Exists", "app"), asking("NotIn", "tier", "c")) for term in query),
 ]
 
@@ -173,14 +218,16 @@ def one_event(rng: random.Random, ledger: Ledger, number: int) -> None:
             ledger.upsert_node(a_node(node, labels={ZONE: rng.choice("xyz")}))
         case _:
             labels = {"team": rng.choice("ab")}
-            ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name=rng.choice("xy"), labels=labels)))
+            if rng.randrange(4):
+                ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name=rng.choice("xy"), labels=labels)))
+            else:
+                ledger.remove_namespace(rng.choice("xy"))
 
 
-@pytest.mark.parametrize("most", [0, 2])
+@pytest.mark.parametrize("most", [0, 2, MAX_CHECKED])
 @pytest.mark.parametrize("seed", range(30))
 def test_a_lazy_counter_is_a_recount_after_any_events(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_queries, "MAX_CHECKED", most)
-    monkeypatch.setattr(pod_columns, "_MAX_COUNTED_AT_ONCE", most)
     rng, ledger = random.Random(seed), a_ledger()
     some_nodes(ledger, *range(4))
     held = {each: ledger.nodes.pods.counter(each) for each in ASKED}
@@ -190,4 +237,4 @@ def test_a_lazy_counter_is_a_recount_after_any_events(seed: int, most: int, monk
             held[question].by_domain(ZONE)
             assert ledger.nodes.pods.differences(question) == []
     assert [ledger.nodes.pods.differences(each) for each in ASKED] == [[]] * len(ASKED)
-    assert any(isinstance(counter, LazyCounter) for counter in held.values())
+    assert most == MAX_CHECKED or any(isinstance(counter, LazyCounter) for counter in held.values())

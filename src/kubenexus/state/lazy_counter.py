@@ -6,7 +6,8 @@ exist: the class that reads a lazy counter pays for it, as part of the work that
 """
 
 from collections import deque
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,17 @@ _NEVER: Final = -1
 PodKey = tuple[Any, ...]
 
 
+class NamespaceChange(NamedTuple):
+    """A namespace with its labels before and after an event; None: the namespace is not known."""
+
+    name: str
+    before: Mapping[str, str] | None
+    after: Mapping[str, str] | None
+
+
 class PodMoves:
-    """The last pods that were added to a row or removed from it. `mark` is the number of moves so far.
+    """The last pods that were added to a row or removed from it, and namespaces whose labels changed in between.
+    `mark` is the number of these so far.
 
     While `logging` is False only `mark` changes. `oldest` is the mark before which rows had other labels: a counter
     that is older counts all pods again, and all its domains.
@@ -32,17 +42,17 @@ class PodMoves:
     def __init__(self) -> None:
         self.mark = self.oldest = 0
         self.logging = False
-        self._log: deque[tuple[PodKey, int, int]] = deque(maxlen=MAX_LOGGED)
+        self._log: deque[tuple[PodKey | NamespaceChange, int, int]] = deque(maxlen=MAX_LOGGED)
 
     def start(self) -> None:
         if not self.logging:
             self._log.clear()
             self.logging = True
 
-    def append(self, key: PodKey, row: int, delta: int) -> None:
+    def append(self, key: PodKey | NamespaceChange, row: int = 0, delta: int = 0) -> None:
         self._log.append((key, row, delta))
 
-    def since(self, mark: int) -> list[tuple[PodKey, int, int]] | None:
+    def since(self, mark: int) -> list[tuple[PodKey | NamespaceChange, int, int]] | None:
         """Returns the moves since `mark`, or None if the log does not reach that far back."""
         missed = self.mark - mark
         return None if missed > len(self._log) else [self._log[i] for i in range(-missed, 0)]
@@ -58,20 +68,30 @@ class LazySource(Protocol):
         """Returns whether the query selects a pod of this key."""
         ...
 
+    def concerns(self, question: Any, change: NamespaceChange) -> bool:
+        """Returns whether the change adds the namespace's pods to those that the query selects, or removes them."""
+        ...
+
     def count(self, question: Any) -> NDArray[np.int64]:
         """Returns the number of selected pods by row, counted over all pods."""
         ...
 
+    def make_eager(self, question: Any) -> None:
+        """Makes pods change the counter of this query again."""
+        ...
+
 
 class MissedMoves:
-    """The moves that one lazy counter has not counted: those since `mark`."""
+    """The moves that one lazy counter has not counted: those since `mark`. `once`: the counter is lazy only until it is
+    read."""
 
-    __slots__ = ("mark", "question", "source")
+    __slots__ = ("mark", "once", "question", "source")
 
-    def __init__(self, question: Any, source: LazySource) -> None:
+    def __init__(self, question: Any, source: LazySource, once: bool) -> None:
         self.question = question
         self.source = source
         self.mark = source.moves.mark
+        self.once = once
 
 
 class LazyCounter(PodCounter):
@@ -89,15 +109,25 @@ class LazyCounter(PodCounter):
         if missed.mark == moves.mark:
             return
         mark, missed.mark = missed.mark, moves.mark  # first: the methods called below read the values as well
+        steps = moves.since(mark) if mark >= moves.oldest else None
         if mark < moves.oldest:
             self.set(missed.source.count(missed.question))
-            return
-        steps = moves.since(mark)
-        if steps is None:
+        elif steps is None or self._namespaces_changed(steps):
             self._recount(missed.source.count(missed.question))
-            return
-        answers: dict[PodKey, bool] = {}
+        else:
+            self._follow(steps)
+        if missed.once:
+            missed.source.make_eager(missed.question)
+
+    def _namespaces_changed(self, steps: list[tuple[PodKey | NamespaceChange, int, int]]) -> bool:
+        missed = self.missed
+        return any(isinstance(k, NamespaceChange) and missed.source.concerns(missed.question, k) for k, _, _ in steps)
+
+    def _follow(self, steps: list[tuple[PodKey | NamespaceChange, int, int]]) -> None:
+        missed, answers = self.missed, dict[PodKey, bool]()
         for key, row, delta in steps:
+            if isinstance(key, NamespaceChange):
+                continue
             if key not in answers:
                 answers[key] = missed.source.selects(missed.question, key)
             if answers[key]:
@@ -143,8 +173,14 @@ for _name in ("rows", "total", "max_per_row", "version", "presence_version", "_d
     setattr(LazyCounter, _name, _read_up_to_date(_name))
 
 
-def make_lazy(counter: PodCounter, question: Any, source: LazySource) -> None:
-    """Makes the counter lazy. The caller no longer adds pods to it."""
+def make_lazy(counter: PodCounter, question: Any, source: LazySource, *, once: bool = False) -> None:
+    """Makes the counter lazy. The caller no longer adds pods to it. `once`: only until the counter is read."""
     source.moves.start()
-    counter.missed = MissedMoves(question, source)
+    counter.missed = MissedMoves(question, source, once)
     counter.__class__ = LazyCounter
+
+
+def make_eager(counter: PodCounter) -> None:
+    """Undoes `make_lazy` for a counter that is up to date. The caller adds pods to it again."""
+    counter.__class__ = PodCounter
+    del counter.missed

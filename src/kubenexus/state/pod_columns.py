@@ -15,13 +15,10 @@ from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, PodSelectorTerm
 from kubenexus.state.existing_terms import ExistingTerms, SelectorValues
 from kubenexus.state.labels import LabelColumns, matching
-from kubenexus.state.lazy_counter import LazyCounter
+from kubenexus.state.lazy_counter import NamespaceChange
 from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
 from kubenexus.state.pods import PodRecord, PodStage
-
-# Queries that a change of one namespace counts again: 20 ms at 150,000 pods. The next reader counts the others.
-_MAX_COUNTED_AT_ONCE = 16
 
 
 class ExistingTerm:
@@ -47,6 +44,7 @@ class PodColumns:
         self._labels = LabelColumns(64)
         self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
+        self._pods_in: dict[str, int] = {}  # by namespace: pods that count on nodes
         self._size = 0
         self._free: list[int] = []
         self._queries = PodQueries(self._answers, self._count_again)
@@ -73,6 +71,7 @@ class PodColumns:
         self._row[slot], self._leaving[slot] = row, record.terminating
         self._waiting[slot] = record.stage is PodStage.NOMINATED
         self._namespace[slot] = self._namespaces.code(record.namespace)
+        self._pods_in[record.namespace] = self._pods_in.get(record.namespace, 0) + 1
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
         self._move(record, row, +1)
@@ -83,6 +82,9 @@ class PodColumns:
         self._labels.set(record.slot, {})
         self._free.append(record.slot)
         record.slot = -1
+        self._pods_in[record.namespace] -= 1
+        if not self._pods_in[record.namespace]:
+            del self._pods_in[record.namespace]
 
     def relabel(self, record: PodRecord, labels: dict[str, str]) -> bool:
         """Sets the labels of a pod that already counts. Returns False, and changes nothing, if a counter depends on a
@@ -222,28 +224,18 @@ class PodColumns:
     # --- other changes that concern counters ----------------------------------------------------------------------
 
     def upsert_namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        """Sets a namespace's labels (None: it is gone). Counts again the queries that select namespaces by label."""
-        if self._namespace_labels.get(name) == labels:
+        """Sets a namespace's labels (None: it is gone). Costs the same whatever queries and pods exist: queries that
+        select namespaces by label are counted again when they are read."""
+        before = self._namespace_labels.get(name)
+        if before == labels:
             return
-        fresh = name not in self._namespace_labels
         if labels is None:
             del self._namespace_labels[name]
         else:
             self._namespace_labels[name] = labels
-        self._queries.clear_matches()
-        self.terms.namespace_changed(name, fresh=fresh)
+        self._queries.namespace_changed(NamespaceChange(name, before, labels), self._pods_in.get(name, 0))
+        self.terms.namespace_changed(name, fresh=before is None)
         self.existing_terms_version += 1
-        counted = 0
-        for question, counter in self._queries:
-            if not any(term.namespace_selector.requirements for term in question):
-                continue
-            counted += not isinstance(counter, LazyCounter)
-            if counted > _MAX_COUNTED_AT_ONCE:
-                self._queries.make_lazy(question)
-            if isinstance(counter, LazyCounter):
-                counter.recount_when_read()
-            else:
-                counter.set(self._count(question))
 
     def node_removed(self) -> None:
         """A node without pods is gone. Lazy counters that have not counted its pods out yet cannot tell their domains

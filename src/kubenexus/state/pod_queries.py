@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kubenexus.api.selectors import NOTHING, Operator, Requirement
 from kubenexus.state.affinity_terms import PodSelectorTerm
-from kubenexus.state.lazy_counter import LazyCounter, PodKey, PodMoves, make_lazy
+from kubenexus.state.lazy_counter import LazyCounter, NamespaceChange, PodKey, PodMoves, make_eager, make_lazy
 from kubenexus.state.pod_counter import PodCounter
 from kubenexus.state.pods import PodRecord, PodStage
 
@@ -61,6 +61,8 @@ class PodQueries:
         self.moves = PodMoves()
         self._counters: WeakValueDictionary[PodQuery, PodCounter] = WeakValueDictionary()
         self._by_place: dict[_Place, WeakValueDictionary[PodQuery, PodCounter]] = {}
+        # By key of a namespace's label: queries that select namespaces by it and have no lazy counter.
+        self._by_namespace_key: dict[str, WeakValueDictionary[PodQuery, PodCounter]] = {}
         self._moves: dict[tuple[Any, ...], list[Any]] = {}
         self._remembered = 0
         self._since_tidied = 0
@@ -86,12 +88,17 @@ class PodQueries:
         if _length(question) > MAX_CHECKED_LENGTH:
             make_lazy(counter, question, self)
         else:
-            self._by_place.setdefault(_place(question), WeakValueDictionary())[question] = counter
+            self._place_eager(question, counter)
         self.clear_matches()
         self._see(question)
         self._since_tidied += 1
         if 2 * self._since_tidied >= len(self._counters):
             self._tidy()
+
+    def _place_eager(self, question: PodQuery, counter: PodCounter) -> None:
+        self._by_place.setdefault(_place(question), WeakValueDictionary())[question] = counter
+        for key in _namespace_keys(question):
+            self._by_namespace_key.setdefault(key, WeakValueDictionary())[question] = counter
 
     def clear_matches(self) -> None:
         """Forgets which counters pods change, as when a namespace has other labels."""
@@ -130,12 +137,49 @@ class PodQueries:
         pod = MovedPod(namespace, labels, terminating, stage)
         return all(self._answers(term, pod) for term in question)
 
-    def make_lazy(self, question: PodQuery) -> None:
-        """Makes the counter of this query lazy, if there is one that is not."""
+    def concerns(self, question: PodQuery, change: NamespaceChange) -> bool:
+        """Returns whether a term of the query applies to the namespace before the change and not after it, or the
+        reverse."""
+        name, before, after = change
+        return any(term.covers(name, before) != term.covers(name, after) for term in question)
+
+    def namespace_changed(self, change: NamespaceChange, pods: int) -> None:
+        """Records other labels of a namespace that has so many pods on nodes.
+
+        No query is checked here: an event must not cost more with thousands of them. The counters of those that name a
+        label which changed are lazy until they are read, and their readers find out whether the change concerns them.
+        """
+        self.clear_matches()
+        for key in self._changed_keys(change) if pods else ():
+            for question in list(self._by_namespace_key.pop(key, ())):
+                self.make_lazy(question, once=True)
+        self.moves.mark += 1
+        if self.moves.logging:
+            self.moves.append(change)
+
+    def _changed_keys(self, change: NamespaceChange) -> list[str]:
+        if change.before is None or change.after is None:
+            return list(self._by_namespace_key)
+        differing = {key for key, _ in change.before.items() ^ change.after.items()}
+        return [key for key in differing if key in self._by_namespace_key]
+
+    def make_lazy(self, question: PodQuery, *, once: bool = False) -> None:
+        """Makes the counter of this query lazy, if there is one that is not. `once`: only until it is read."""
         counter = self._counters.get(question)
         if counter is not None and not isinstance(counter, LazyCounter):
             self._by_place[_place(question)].pop(question, None)
-            make_lazy(counter, question, self)
+            for key in _namespace_keys(question):
+                if key in self._by_namespace_key:
+                    self._by_namespace_key[key].pop(question, None)
+            make_lazy(counter, question, self, once=once)
+            self.clear_matches()
+
+    def make_eager(self, question: PodQuery) -> None:
+        """Makes pods change the counter of this query again. The counter is up to date."""
+        counter = self._counters.get(question)
+        if isinstance(counter, LazyCounter):
+            make_eager(counter)
+            self._place_eager(question, counter)
             self.clear_matches()
 
     def _key(self, record: PodRecord) -> PodKey:
@@ -182,6 +226,7 @@ class PodQueries:
         self._since_tidied = 0
         self.moves.logging = any(isinstance(counter, LazyCounter) for counter in list(self._counters.values()))
         self._by_place = {place: asked for place, asked in self._by_place.items() if asked}
+        self._by_namespace_key = {key: asked for key, asked in self._by_namespace_key.items() if asked}
         self._values = {}
         for question in list(self._counters):
             self._see(question)
@@ -197,6 +242,10 @@ def _length(question: PodQuery) -> int:
 
 def _requirements(question: PodQuery) -> Iterable[Requirement]:
     return (wanted for term in question for wanted in term.selector.requirements)
+
+
+def _namespace_keys(question: PodQuery) -> set[str]:
+    return {wanted.key for term in question for wanted in term.namespace_selector.requirements}
 
 
 def _place(question: PodQuery) -> _Place:
