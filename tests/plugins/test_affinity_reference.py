@@ -16,8 +16,10 @@ from kubenexus.framework.extension_points import custom_normalize
 from kubenexus.plugins.inter_pod_affinity import plugin, scoring
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubenexus.plugins.inter_pod_affinity.scoring import AffinityScores
+from kubenexus.state import carried_terms, existing_terms
 from kubenexus.state.affinity_terms import AffinityKind, PodSelectorTerm
 from kubenexus.state.pod_columns import PodColumns
+from kubenexus.state.selected_terms import SelectedTerms
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod, a_pod_term
 from tests.plugins.checked_cluster import PluginCluster, only
 from tests.plugins.oracle_check import BEFORE, caught, compare, judge
@@ -163,6 +165,34 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         custom_normalize(plugin._least_and_most, lambda raw, e: -(-100 * (raw - e[0]) // max(e[1] - e[0], 1))),
     ),
 }
+
+
+def _counted_together(patch: Patch) -> None:
+    """As if more terms selected each pod than are checked one by one."""
+    patch.setattr(existing_terms, "MAX_TERMS_CHECKED", 0)
+
+
+TOGETHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
+    "others' terms are not looked at": lambda p: p.setattr(SelectedTerms, "_recount", lambda *_: None),
+    "a carrier that comes is not counted": lambda p: p.setattr(SelectedTerms, "_add", lambda *_: None),
+    "points to be apart count as points to be near": lambda p: p.setattr(plugin._Affinity, "_points", lambda *_: 1),
+    "labels are not compared": lambda p: p.setattr(carried_terms._Slots, "arrays", lambda *_: []),
+}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_terms_of_others_counted_together_decide_as_one_by_one(seed: int, monkeypatch: Patch) -> None:
+    _counted_together(monkeypatch)
+    affinity(seed, plugin_reference=ReferenceAffinity())
+
+
+@pytest.mark.parametrize("mutate", TOGETHER_MUTANTS.values(), ids=TOGETHER_MUTANTS)
+def test_the_reference_finds_a_rule_among_terms_counted_together_where(
+    mutate: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    _counted_together(monkeypatch)
+    mutate(monkeypatch)
+    assert caught(partial(affinity, plugin_reference=ReferenceAffinity()))
 
 
 @pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS)

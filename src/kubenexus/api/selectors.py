@@ -55,6 +55,8 @@ class Operator(enum.Enum):
     GT = "Gt"
     LT = "Lt"
 
+    __hash__ = object.__hash__
+
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
     """A requirement on one label. `number` is the operand of Gt and Lt."""

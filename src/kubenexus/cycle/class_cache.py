@@ -51,6 +51,7 @@ class CachedClass(msgspec.Struct, gc=False, eq=False, kw_only=True):
     counts: Counts  # of the entries in the pod that cost work
     extra: int  # the work for these entries in each decision, in rows
     nbytes: int  # the estimated size, made when the table entered the cache
+    held: int = 0  # bytes that plugins hold for the class besides, by their own account
     measured: tuple[int, int]  # the state of the cluster for which the work was found to be within the limits
 
 
@@ -88,6 +89,7 @@ class ClassCache:
         signature = self.signer.encode(read)
         cached = self._classes.get(signature)
         measured = (columns.node_changes.mark, columns.pods.count.bit_length())
+        outdated = cached is None or cached.measured != measured
         if cached is None or cached.measured != measured:
             counts = self._counts(pod, read, signature) if cached is None else cached.counts
             work = pod_work(counts, columns) if counts else {}
@@ -111,6 +113,8 @@ class ClassCache:
         self._classes.move_to_end(signature)
         table, compared = cached.table, columns.pods.compared
         refresh(table, columns)
+        if outdated:
+            self._charge(cached, columns)
         self.work.rows += (columns.pods.compared - compared) * TERMS.pods // PER_ROW
         classified = ClassifiedPod(pod, table, rejection=table.rejection)
         if table.node_names or (pod.spec.affinity is not None and self.profile_plugins.pins):
@@ -175,10 +179,21 @@ class ClassCache:
         except Malformed as problem:
             raise problem.within(subject=f"Pod {truncated_key(pod.key)}") from None
 
+    def _charge(self, cached: CachedClass, columns: NodeColumns) -> None:
+        """Measures what plugins hold for a class beyond its signature and its columns."""
+        held = 0
+        for plugin in self.profile_plugins.signs:
+            if self.profile_plugins.traits[plugin.name].trusted and hasattr(plugin, "held_bytes"):
+                held += call_plugin(plugin, plugin.held_bytes, cached.table.pod, columns)
+        self._nbytes += held - cached.held
+        cached.held = held
+        self._shrink()
+
     def _shrink(self) -> None:
         """Drops the classes that were not used for longest while the cache is too large. The newest always stays."""
         while self._nbytes > self._cache_bytes and len(self._classes) > 1:
-            self._nbytes -= self._classes.popitem(last=False)[1].nbytes
+            dropped = self._classes.popitem(last=False)[1]
+            self._nbytes -= dropped.nbytes + dropped.held
 
     def _pin(self, classified: ClassifiedPod) -> None:
         """Restricts the pod to the nodes that plugins name for its class and for the pod itself."""

@@ -45,6 +45,8 @@ class AffinityKind(enum.Enum):
     PREFERRED_AFFINITY = "preferred affinity"
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
+    __hash__ = object.__hash__
+
 
 class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
     """A term of a pod's affinity with the topology it speaks of; weight 0 where it is required."""

@@ -1,6 +1,7 @@
 """Labels of nodes or pods as columns of codes, one column for each label key that a rule reads."""
 
 from collections import OrderedDict
+from collections.abc import KeysView
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class LabelColumns:
         self._nowhere = LabelColumn(capacity)  # of every key that no row has
         self._pool: dict[str, str] = {}
         self.reads = 0  # columns that were built, each from all rows
+        self.changes = 0  # how often the labels of a row changed
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
@@ -65,6 +67,11 @@ class LabelColumns:
 
     def of_row(self, row: int) -> dict[str, str]:
         return self._of_row[row] if row < len(self._of_row) else {}
+
+    @property
+    def keys(self) -> KeysView[str]:
+        """The keys that some row has."""
+        return self._rows_with.keys()
 
     def rows_with(self, key: str) -> int:
         """Returns how many rows have a label of this key."""
@@ -77,6 +84,7 @@ class LabelColumns:
         before = self._of_row[row]
         if before == labels:
             return False
+        self.changes += 1
         many = len(labels) > _MAX_SHARED
         self._of_row[row] = dict(labels) if many else {self._one(k): self._one(v) for k, v in labels.items()}
         columns, rows_with = self._columns, self._rows_with

@@ -4,8 +4,9 @@ A new query is answered by comparing columns over all pods. After that its count
 removed (`queries`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -13,22 +14,51 @@ from kubenexus.api.selectors import Requirement
 from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, PodSelectorTerm
-from kubenexus.state.existing_terms import ExistingTerms, SelectorValues
+from kubenexus.state.carried_terms import CarriedTerms
+from kubenexus.state.existing_terms import ExistingTerms
 from kubenexus.state.labels import LabelColumns, matching
 from kubenexus.state.lazy_counter import NamespaceChange
 from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
 from kubenexus.state.pods import PodRecord, PodStage
+from kubenexus.state.selected_terms import SelectedTerms
 
 
 class ExistingTerm:
-    """An affinity term that pods on nodes carry, and the number of carriers on each row."""
+    """An affinity term that pods on nodes carry, and the number of carriers on each row.
 
-    __slots__ = ("carried", "counter")
+    A counter is made when a class first reads it. A tenant may run pods with a hundred thousand terms, of which classes
+    read few by themselves (`selected_terms`).
+    """
 
-    def __init__(self, carried: AffinityTerm, counter: PodCounter) -> None:
+    __slots__ = ("_counter", "_labels", "_rows", "carried", "slot", "token", "total")
+
+    def __init__(self, carried: AffinityTerm, labels: LabelColumns, slot: int) -> None:
         self.carried = carried
-        self.counter = counter
+        self.slot = slot  # in `CarriedTerms`
+        self.token = ""  # in signatures
+        self.total = 0
+        self._labels = labels
+        self._rows: dict[int, int] = {}
+        self._counter: FewRows | None = None
+
+    def add(self, row: int, delta: int) -> None:
+        self.total += delta
+        if self._counter is not None:
+            self._counter.add(row, delta)
+            return
+        now = self._rows.get(row, 0) + delta
+        if now:
+            self._rows[row] = now
+        else:
+            del self._rows[row]
+
+    @property
+    def counter(self) -> PodCounter:
+        if self._counter is None:
+            self._counter = FewRows(self._labels, self._rows)
+            self._rows = {}
+        return self._counter
 
 
 class PodColumns:
@@ -51,8 +81,10 @@ class PodColumns:
         self.existing_terms: dict[AffinityTerm, ExistingTerm] = {}
         self._by_token: dict[str, ExistingTerm] = {}
         self.terms = ExistingTerms(self._namespace_labels)  # of pods that run or are nominated
+        self.carried_terms = CarriedTerms(self._namespace_labels, node_labels)
         self.existing_terms_version = 0
-        self.compared = 0  # pods that were compared with terms to bring lazy counters up to date
+        self._selected_terms: WeakValueDictionary[Hashable, SelectedTerms] = WeakValueDictionary()
+        self._compared = 0
 
     @property
     def count(self) -> int:
@@ -63,6 +95,11 @@ class PodColumns:
     def namespaces(self) -> int:
         """The number of known namespaces."""
         return len(self._namespace_labels)
+
+    @property
+    def compared(self) -> int:
+        """How many pods were compared with terms to bring lazy counters up to date, or terms with a pod."""
+        return self._compared + self.carried_terms.compared
 
     # --- pods are added and removed -------------------------------------------------------------------------------
 
@@ -130,14 +167,17 @@ class PodColumns:
     def _carry(self, carried: AffinityTerm, row: int, delta: int) -> None:
         existing_term = self.existing_terms.get(carried)
         if existing_term is None:
-            existing_term = self.existing_terms[carried] = ExistingTerm(carried, FewRows(self._node_labels))
+            existing_term = ExistingTerm(carried, self._node_labels, self.carried_terms.add(carried))
+            self.existing_terms[carried] = existing_term
             self.existing_terms_version += 1
-            self.terms.change(carried, +1)
-            self._by_token[self.terms.token(carried)] = existing_term
-        existing_term.counter.add(row, delta)
-        if not existing_term.counter.total:
+            existing_term.token = self.terms.change(carried, +1)
+            self._by_token[existing_term.token] = existing_term
+        existing_term.add(row, delta)
+        self.carried_terms.move(carried, existing_term.slot, row, delta)
+        if not existing_term.total:
+            self.carried_terms.remove(carried, existing_term.slot)
             del self.existing_terms[carried]
-            del self._by_token[self.terms.token(carried)]
+            del self._by_token[existing_term.token]
             self.existing_terms_version += 1
             self.terms.change(carried, -1)
 
@@ -161,7 +201,7 @@ class PodColumns:
 
     def _count_again(self, question: PodQuery) -> Any:
         """Counts the pods of a lazy counter."""
-        self.compared += self._size * len(question)
+        self._compared += self._size * len(question)
         return self._count(question)
 
     def _count(self, question: PodQuery) -> Any:
@@ -191,10 +231,18 @@ class PodColumns:
         column = self._labels.column(wanted.key)
         return matching(wanted, column.codes[: self._size], column)
 
-    def carriers_of(self, said: SelectorValues, namespace: str) -> list[ExistingTerm]:
-        """Returns the existing terms, among those named in `said` for a pod of this namespace, that pods carry now."""
-        tokens = self.terms.meaning(namespace, said) if isinstance(said, Mapping) else said
+    def carriers_of(self, tokens: Iterable[str]) -> list[ExistingTerm]:
+        """Returns the existing terms with these tokens that pods carry now."""
         return [self._by_token[token] for token in tokens if token in self._by_token]
+
+    def selected_terms(self, namespace: str, labels: Mapping[str, str]) -> SelectedTerms:
+        """Returns the existing terms that select pods of this namespace with these labels, counted by domain. Callers
+        with equal arguments share them while one of them holds a reference."""
+        key = (namespace, frozenset(labels.items()))
+        found = self._selected_terms.get(key)
+        if found is None:
+            found = self._selected_terms[key] = SelectedTerms(self.carried_terms, namespace, labels)
+        return found
 
     # --- audit ------------------------------------------------------------------------------------------------------
 
@@ -235,17 +283,17 @@ class PodColumns:
             self._namespace_labels[name] = labels
         self._queries.namespace_changed(NamespaceChange(name, before, labels), self._pods_in.get(name, 0))
         self.terms.namespace_changed(name, fresh=before is None)
+        self.carried_terms.namespace_changed()
         self.existing_terms_version += 1
 
     def node_removed(self) -> None:
         """A node without pods is gone. Lazy counters that have not counted its pods out yet cannot tell their domains
         any more."""
         self._queries.moves.oldest = self._queries.moves.mark
+        self.carried_terms.nodes_relabelled()
 
     def node_relabelled(self) -> None:
-        if not self._queries and not self.existing_terms:
-            return  # as while the first nodes are listed
+        """A node came or has other labels. The counters of existing terms find out when they are next used."""
+        self.carried_terms.nodes_relabelled()
         for _, counter in self._queries:
             counter.relabelled()
-        for existing_term in self.existing_terms.values():
-            existing_term.counter.relabelled()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubenexus.base.arrays import IntColumn, grow
-from kubenexus.base.intern import ABSENT
+from kubenexus.base.intern import ABSENT, UNKNOWN
 from kubenexus.state.labels import LabelColumn, LabelColumns
 
 Steps = list[tuple[int, int]]  # (row, change) of each pod that was added or removed
@@ -96,13 +96,9 @@ class PodCounter:
         column = self._labels.column(key)
         known, counts = self._domains.get(key, (None, None))
         if counts is None or known is not column or len(counts) < len(column.values):
-            counts = self._by_code(column)
+            counts = _by_code(column, self.rows)
             self._domains[key] = (column, counts)
         return counts
-
-    def _by_code(self, column: LabelColumn) -> IntColumn:
-        codes = column.codes[: len(self.rows)]
-        return np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
 
     def any_in_domain(self, key: str) -> bool:
         """Returns whether any pod is counted in a domain of this label."""
@@ -123,7 +119,7 @@ class PodCounter:
         if self.total != int(rows.sum()):
             found.append((-1, self.total, int(rows.sum())))
         for column, counts in self._domains.values():
-            anew = self._by_code(column)[: len(counts)]
+            anew = _by_code(column, self.rows)[: len(counts)]
             found += [(-1, held, recounted) for _, held, recounted in _differing(counts, anew)]
         return found
 
@@ -144,18 +140,37 @@ class PodCounter:
 
 class FewRows(PodCounter):
     """A counter that uses dicts while it counts pods on few rows, as most terms of existing pods do. A full column for
-    each of five hundred terms of a pod would take 20 MB."""
+    each of five hundred terms of a pod would take 20 MB.
 
-    __slots__ = ("_codes", "_few")
+    Domains are counted again at the first use after the labels of a node changed. `version` and `presence_version` do
+    not grow by that: readers compare the mark of node changes as well. There may be a hundred thousand such counters,
+    and an event of a node must not cost time for each.
+    """
 
-    def __init__(self, labels: LabelColumns) -> None:
+    __slots__ = ("_changes", "_codes", "_few")
+
+    def __init__(self, labels: LabelColumns, few: dict[int, int] | None = None) -> None:
         super().__init__(_NO_ROWS, labels)
         # Until a second change: deques take more memory than all the rest.
         self._log, self._flipped = _NO_STEPS, _NO_FLIPS
-        self._few: dict[int, int] | None = {}
+        self._changes = labels.changes
+        self._few: dict[int, int] | None = {} if few is None else few
         self._codes: dict[str, tuple[LabelColumn, dict[int, int]]] = {}  # as `_domains`, without empty domains
+        if few:
+            self.total, self.max_per_row = sum(few.values()), max(few.values())
+            if len(few) > _FEW_ROWS:
+                self._spread(few)
+
+    def _drop_old_domains(self) -> None:
+        if self._changes != self._labels.changes:
+            self._changes = self._labels.changes
+            self._domains.clear()
+            self._codes = {}
+            self._log.clear()
+            self._flipped.clear()
 
     def add(self, row: int, delta: int) -> None:
+        self._drop_old_domains()
         few = self._few
         if few is None:
             super().add(row, delta)
@@ -191,6 +206,7 @@ class FewRows(PodCounter):
         self._codes = {}
 
     def _by_domain(self, key: str, few: dict[int, int]) -> dict[int, int]:
+        self._drop_old_domains()
         column = self._labels.column(key)
         known = self._codes.get(key)
         if known is None or known[0] is not column:
@@ -202,6 +218,7 @@ class FewRows(PodCounter):
 
     def by_domain(self, key: str) -> IntColumn:
         if self._few is None:
+            self._drop_old_domains()
             return super().by_domain(key)
         counts = np.zeros(len(self._labels.column(key).values), np.int64)
         self.pour(key, 1, counts)
@@ -229,6 +246,81 @@ class FewRows(PodCounter):
     def relabelled(self) -> None:
         super().relabelled()
         self._codes = {}
+
+
+class DomainCounter(PodCounter):
+    """Counts by the domains of one topology label alone, and holds no rows. Counts are never negative."""
+
+    __slots__ = ("_topology",)
+
+    def __init__(self, topology: str, labels: LabelColumns) -> None:
+        super().__init__(_NO_ROWS, labels)
+        self._log, self._flipped = deque(maxlen=_FLIPS), deque(maxlen=_FLIPS)
+        self._topology = topology
+        self._replace(labels.column(topology), _NO_ROWS)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the counts and of the logs."""
+        return 256 * _FLIPS + self._domains[self._topology][1].nbytes
+
+    def by_domain(self, key: str) -> IntColumn:
+        column = self._labels.column(key)
+        known, counts = self._domains[key]
+        if known is not column:
+            self._take_over(column, known, counts)
+            counts = self._domains[key][1]
+        if len(counts) < len(column.values):
+            counts = grow(counts, len(column.values))
+            self._domains[key] = (column, counts)
+        return counts
+
+    def _take_over(self, column: LabelColumn, known: LabelColumn, counts: IntColumn) -> None:
+        """Finds the codes of the same values in a column that was built again."""
+        self.relabelled()
+        moved = np.zeros(len(column.values), np.int64)
+        for code in np.flatnonzero(counts).tolist():
+            now = column.values.find(known.values.names[code]) if code else ABSENT
+            if now != UNKNOWN:
+                moved[now] = counts[code]
+        self._domains[self._topology], self.total = (column, moved), int(moved.sum())
+
+    def add(self, row: int, delta: int) -> None:
+        counts = self.by_domain(self._topology)
+        code = self._domains[self._topology][0].codes.item(row)
+        counts[code] += delta
+        self.total += delta
+        self.version += 1
+        self._log.append((row, delta))
+        if not counts[code] or counts[code] == delta:
+            self.presence_version += 1
+            self._flipped.append(row)
+
+    def set(self, rows: NDArray[np.int64]) -> None:
+        """Replaces the counts by a recount by row. If few domains differ, readers learn which, by one row of each."""
+        before = self.by_domain(self._topology)
+        column = self._domains[self._topology][0]
+        change = _by_code(column, rows) - before
+        differing = np.flatnonzero(change).tolist()
+        places = [int((column.codes == code).argmax()) for code in differing[: _FLIPS + 1]]
+        if (
+            len(places) > _FLIPS or [column.codes.item(row) for row in places] != differing
+        ):  # too many, or a domain has no rows any more
+            self._replace(column, rows)
+            return
+        for row, code in zip(places, differing, strict=True):
+            self.add(row, change.item(code))
+
+    def _replace(self, column: LabelColumn, rows: NDArray[np.int64]) -> None:
+        self.relabelled()
+        self._domains[self._topology] = (column, _by_code(column, rows))
+        self.total = int(rows.sum())
+
+
+def _by_code(column: LabelColumn, rows: NDArray[np.int64]) -> IntColumn:
+    """Returns counts by row as counts by the code of the row's value."""
+    codes = column.codes[: len(rows)]
+    return np.bincount(codes, weights=rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
 
 
 def _step(counts: dict[int, int], which: int, by: int) -> int:

@@ -23,6 +23,7 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.inter_pod_affinity import hints
 from kubenexus.plugins.inter_pod_affinity.scoring import AffinityScores, WeightedTerm, has_few_domains, scores_by_domain
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, affinity_terms, usual_terms
+from kubenexus.state.carried_terms import Effect, effect
 from kubenexus.state.existing_terms import SelectorValues
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_columns import ExistingTerm
@@ -106,10 +107,10 @@ class InterPodAffinity:
         others = affinity.others(nodes)
         if point == "filter":
             flips = tuple([c.presence_version for c in affinity.required]) if affinity.required else ()
-            strict = tuple([(id(c), c.counter.presence_version) for c in others.strict]) if others.strict else ()
+            strict = tuple([(id(c), c.presence_version) for _, c in others.strict]) if others.strict else ()
             return mark, flips, strict
         versions = tuple([c.version for c in affinity.preferred]) if affinity.preferred else ()
-        return mark, versions, tuple([(id(c), c.counter.version) for c in others.lenient])
+        return mark, versions, tuple([(id(c), c.version) for c in others.lenient])
 
     def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
         """Returns the rows of the domains that got their first pod or lost their last, or None if they are unknown or
@@ -118,7 +119,7 @@ class InterPodAffinity:
         strict = affinity.others(nodes).strict
         if affinity.joins or before[0] != after[0] or [i for i, _ in before[2]] != [i for i, _ in after[2]]:
             return None
-        terms = [*affinity.avoids, *[(c.carried.topology, c.counter) for c in strict]]
+        terms = [*affinity.avoids, *strict]
         flips = [*before[1], *[f for _, f in before[2]]]
         places: set[tuple[str, int]] = set()  # mostly one: pods that avoid each other flip the same domain
         for (topology, counter), seen in zip(terms, flips, strict=True):
@@ -144,7 +145,7 @@ class InterPodAffinity:
         if affinity.joins or affinity.avoids:
             return None
         unwelcome = affinity.others(nodes.columns).strict
-        return None if any(c.counter.any_in_domain(c.carried.topology) for c in unwelcome) else SKIP
+        return None if any(counter.any_in_domain(topology) for topology, counter in unwelcome) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         affinity = self._affinity(pod, nodes.columns)
@@ -172,7 +173,7 @@ class InterPodAffinity:
     def _filter_one(self, affinity: "_Affinity", node: OneNode, verdict: NodeVerdict) -> None:
         if any([_there(topology, counter, node) for topology, counter in affinity.avoids]):  # noqa: C419
             verdict.reject(True, self.ANTI_AFFINITY_NOT_MET)
-        elif any([_there(c.carried.topology, c.counter, node) for c in affinity.others(node.columns).strict]):  # noqa: C419
+        elif any([_there(topology, counter, node) for topology, counter in affinity.others(node.columns).strict]):  # noqa: C419
             verdict.reject(True, self.EXISTING_ANTI_AFFINITY_NOT_MET)
 
     # --- score -------------------------------------------------------------------------------------------------------
@@ -204,6 +205,14 @@ class InterPodAffinity:
         ties = [c for c in terms if (first if c.kind is AffinityKind.REQUIRED_AFFINITY else meant[c])]
         return [MemberConstraint(_TIES[c.kind], self.name, c.topology) for c in ties]
 
+    def held_bytes(self, pod: PodClass, nodes: NodeColumns) -> int:
+        """Returns the size of what is held for the class beyond its signature and its columns."""
+        try:
+            selected = self._affinity(pod, nodes).selected
+        except Malformed:
+            return 0
+        return 0 if selected is None else selected.nbytes
+
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
         return pod.cached("InterPodAffinity", lambda: self._shared_affinity(pod, nodes))
 
@@ -227,11 +236,12 @@ class InterPodAffinity:
 
 
 class _OtherTerms(NamedTuple):
-    """Terms of existing pods that select a class: `strict` ones refuse nodes, `lenient` ones give points. `wishes` are
-    all terms that give points, the class's own included."""
+    """Terms of existing pods that select a class: `strict` ones refuse the nodes of a topology's domains, and `lenient`
+    ones give points. Each counter is that of one term, or of several together. `wishes` are all terms that give points,
+    the class's own included."""
 
-    strict: list[ExistingTerm]
-    lenient: list[ExistingTerm]
+    strict: list[tuple[str, PodCounter]]
+    lenient: list[PodCounter]
     wishes: list[WeightedTerm]
 
 
@@ -251,9 +261,11 @@ class _Affinity:
 
     def __init__(self, pod: PodClass, nodes: NodeColumns, hard_weight: int) -> None:
         signed: tuple[str, Sequence[Any], SelectorValues] = pod.signed.get("InterPodAffinity") or ("", (), ())
-        self._namespace, itself, self._said = signed
+        self._namespace, itself, said = signed
+        self._tokens: Sequence[str] = () if isinstance(said, dict) else said
+        self.selected = nodes.pods.selected_terms(self._namespace, said) if isinstance(said, dict) else None
         self._hard_weight = hard_weight
-        self._others: tuple[int, _OtherTerms] = (-1, _NO_TERMS)
+        self._others: tuple[tuple[int, int], _OtherTerms] = ((-1, -1), _NO_TERMS)
         self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp for which they hold
         self._wishes: tuple[Any, tuple[tuple[WeightedTerm, ...], AffinityScores | None]] = (None, ((), None))
         terms = affinity_terms(pod.pod, self._namespace)  # `pod.pod` has no namespace
@@ -283,27 +295,32 @@ class _Affinity:
 
     def others(self, nodes: NodeColumns) -> _OtherTerms:
         """Returns the existing terms that select the class, looked up again when a term is added or removed."""
-        if self._others[0] != nodes.pods.existing_terms_version:
-            pods = nodes.pods
+        pods, selected = nodes.pods, self.selected
+        if selected is not None:
+            selected.catch_up()
+        stamp = (pods.existing_terms_version, 0 if selected is None else selected.layout)
+        if self._others[0] != stamp:
             its_own = [pods.existing_terms[c] for c in dict.fromkeys(self._itself) if c in pods.existing_terms]
-            existing_terms = list(dict.fromkeys([*its_own, *pods.carriers_of(self._said, self._namespace)]))
-            strict = [c for c in existing_terms if c.carried.kind is AffinityKind.REQUIRED_ANTI_AFFINITY]
-            lenient = [c for c in existing_terms if c.carried.kind is not AffinityKind.REQUIRED_ANTI_AFFINITY]
-            heard = [
-                c for c in lenient if c.carried.kind is not AffinityKind.REQUIRED_AFFINITY or self._hard_weight > 0
-            ]
-            theirs = [(c.carried.topology, self._worth(c.carried), c.counter) for c in heard]
-            wishes = [*self.own_wishes, *theirs]
-            self._others = nodes.pods.existing_terms_version, _OtherTerms(strict, lenient, wishes)
+            if selected is None:
+                existing_terms = list(dict.fromkeys([*its_own, *pods.carriers_of(self._tokens)]))
+            else:
+                existing_terms = [c for c in its_own if not selected.includes(c.carried)]
+            self._others = stamp, self._by_effect(existing_terms)
         return self._others[1]
 
-    def _worth(self, carried: AffinityTerm) -> int:
-        """Returns the points that each pod with this term gives to the nodes of its domain."""
-        return (
-            self._hard_weight
-            if carried.kind is AffinityKind.REQUIRED_AFFINITY
-            else carried.weight * _SIGNS[carried.kind]
-        )
+    def _by_effect(self, existing_terms: list[ExistingTerm]) -> _OtherTerms:
+        found = [(c.carried.topology, *effect(c.carried), c.counter) for c in existing_terms]
+        if self.selected is not None:  # its counters have the weights in their counts
+            found += [(topology, what, 1, c) for (topology, what), c in self.selected.counters.items()]
+        strict: list[tuple[str, PodCounter]] = [(t, c) for t, what, _, c in found if what is Effect.FORBIDS]
+        lenient = [each for each in found if each[1] is not Effect.FORBIDS]
+        heard = [each for each in lenient if each[1] is not Effect.JOINS or self._hard_weight > 0]
+        theirs = [(topology, weight * self._points(what), c) for topology, what, weight, c in heard]
+        return _OtherTerms(strict, [counter for *_, counter in lenient], [*self.own_wishes, *theirs])
+
+    def _points(self, what: Effect) -> int:
+        """Returns the points that each count of a term gives to the nodes of its domain."""
+        return self._hard_weight if what is Effect.JOINS else 1 if what is Effect.ADDS else -1
 
     def wishes(self, nodes: NodeColumns) -> tuple[tuple[WeightedTerm, ...], AffinityScores | None]:
         """Returns the terms that give points and count at least one pod, and their scores if domains are many.
@@ -345,7 +362,7 @@ def _seen_by(affinity: Affinity, labels: Mapping[str, str]) -> dict[str, str]:
 def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
     strict = affinity.others(nodes.columns).strict
     far = ~_together(affinity, nodes) if affinity.joins else None
-    return far, _any(affinity.avoids, nodes), _any([(c.carried.topology, c.counter) for c in strict], nodes)
+    return far, _any(affinity.avoids, nodes), _any(strict, nodes)
 
 
 def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None:
