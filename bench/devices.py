@@ -55,7 +55,7 @@ def gpu_node(number: int, kind: Kind) -> Node:
 
 @functools.lru_cache(maxsize=4)
 def _template(kind: Kind, cpu: int, named: bool) -> Pod:
-    made = a_pod("template", cpu=f"{cpu}m", memory="1Gi", gpu=0 if kind.fraction and named else kind.gpus)
+    made = a_pod("template", cpu=f"{cpu}m", memory="1Gi", gpu=None if kind.fraction and named else kind.gpus or None)
     if not kind.fraction or not named:
         return made
     annotations = {gpu.FRACTION.key: kind.fraction}

@@ -112,8 +112,8 @@ def _extended_resources(pod: Pod) -> Iterator[str]:
         for container in containers:
             resources = container.resources
             for amounts in (resources.requests, resources.limits):
-                for name in amounts or ():
-                    if "/" in name:
+                for name, amount in (amounts or {}).items():
+                    if "/" in name and amount not in ("0", 0):
                         yield name
 
 

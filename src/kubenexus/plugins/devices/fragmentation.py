@@ -80,6 +80,8 @@ class ResourceFragmentationScore:
         requests = requests_of(pod)
         if isinstance(nodes, OneNode):
             return self._score_row(requests, nodes)
+        if not requests and not nodes.columns.devices.count:
+            return EXACT
         if not requests:
             without: IntColumn = EXACT * (nodes.devices.offered("") == 0)
             return without
