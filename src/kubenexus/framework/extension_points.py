@@ -18,6 +18,7 @@ Optional attributes, of the class or the instance:
     events_to_register  the cluster events that may make a pod schedulable again that this plugin refused, as a tuple of
                         `ClusterEventWithHint`. Without it every event does
     depends             what a result depends on besides the node itself (`Depends`); required for `filter`, `score`
+    filter_depends      the same for `filter`, where that depends on less than `score`
     supports_one_node   True: `filter` and `score` also take a `OneNode`, a single row as plain numbers
     default_score       with `sign`: the raw score on every node for pods that it returns None for
     volumes_only        with `sign`: True: the runtime calls it only for pods that mount a claim or a disk

@@ -151,7 +151,7 @@ class ProfilePlugins:
         traits = {name: _class_plugins(each, name in quiet) for name, each in own.items()}
         return ClassPlugins(
             [p for p in self.pre_filter if p.name not in quiet],
-            [(p, traits[p.name]) for p in self.filters if p.name not in quiet],
+            [(p, _filter_traits(p, traits[p.name])) for p in self.filters if p.name not in quiet],
             [
                 (p, self.weights[p.name], traits[p.name], p.normalize is AS_IS, getattr(p, "default_score", 0))
                 for p in self.scores
@@ -213,6 +213,12 @@ def _traits(plugin: Plugin) -> PluginTraits:
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
     feasible = bool(depends & Depends.FEASIBLE)
     return PluginTraits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
+
+
+def _filter_traits(plugin: Plugin, traits: PluginTraits) -> PluginTraits:
+    """Returns the traits for the filter of a plugin, which may depend on less than its score."""
+    depends = getattr(plugin, "filter_depends", None)
+    return traits if depends is None or depends & Depends.USAGE else traits._replace(usage=False, repaired=False)
 
 
 def _class_plugins(traits: PluginTraits, quiet: bool) -> PluginTraits:

@@ -48,6 +48,7 @@ class ResourceFragmentationScore:
     name = "ResourceFragmentationScore"
     reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
     depends = Depends.USAGE
+    filter_depends = Depends.NODE
     normalize = AS_IS
     supports_one_node = True
 

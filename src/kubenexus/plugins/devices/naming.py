@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from kubenexus.api.devices.device_share import DeviceShare
+from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.keys import gpu
 from kubenexus.framework.job import Assignment
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plugins.devices.pick import pick_island, pick_parts, pick_whole, slots_of
 from kubenexus.plugins.devices.request import DeviceRequest, suitable
-from kubenexus.state.devices.columns import RowDevices, unit_share, usable_memory
+from kubenexus.state.devices.columns import RowDevices, unit_share
 from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices, part_of
 
@@ -53,9 +53,7 @@ def name_parts(
     Time-sliced units go to the cards with most left, as the device plugin gives them out.
     """
     shares, memory, found = list(sets.shares), list(sets.memory), list[Assignment]()
-    amounts = [
-        {slot: _amounts(request, here, slot) for slot in slots_of(suitable(request, sets))} for request in requests
-    ]
+    amounts = [_amounts(request, here, sets) for request in requests]
     for _ in range(members):
         taken: tuple[DeviceShare, ...] = ()
         visible: list[str] = []
@@ -94,12 +92,15 @@ def _slots(
     return sorted(fitting, key=lambda slot: (-shares[slot], slot))[: request.number]
 
 
-def _amounts(request: DeviceRequest, here: RowDevices, slot: int) -> tuple[int, int]:
-    """Returns the share and the memory that the request takes of a device."""
-    device = here.node.devices[slot]
-    if request.is_part:
-        return part_of(request.share, request.memory, usable_memory(device))
-    return unit_share(device), 0
+def _amounts(request: DeviceRequest, here: RowDevices, sets: OneNodeDevices) -> dict[int, tuple[int, int]]:
+    """Returns, by slot, the share and the memory that the request takes of each device that could serve it."""
+    slots = slots_of(suitable(request, sets))
+    if not request.is_part:
+        return {slot: (unit_share(here.node.devices[slot]), 0) for slot in slots}
+    usable, share, memory = sets.usable, request.share, request.memory
+    if share and not memory:
+        return {slot: (share, share * usable[slot] // WHOLE) for slot in slots}
+    return {slot: part_of(share, memory, usable[slot]) for slot in slots}
 
 
 def _set_of(slots: list[int]) -> int:
