@@ -1,6 +1,6 @@
 """The affinity terms that pods on nodes carry, as columns: which terms select a pod, and where their carriers are.
 
-A tenant may run pods with a hundred thousand terms that select everybody. To check them one by one for each pod class
+A tenant may run pods with a hundred thousand terms that select all pods. To check them one by one for each pod class
 would take a second each. Here a term is a slot. For each label a pod may have, an array holds the slots of the terms
 that require it, and another those of the terms that exclude it. A pod's terms are then found by adding up a few arrays.
 """
@@ -210,10 +210,12 @@ class CarriedTerms:
         at = self._size
         self._at_slot[at], self._at_row[at], self._at_pods[at] = slot, row, delta
         self._size += 1
-        self._note((carried, row, delta))
+        self.mark += 1
+        self._log.append((carried, row, delta))
 
     def namespace_changed(self) -> None:
-        self._note((None, 0, 0))
+        self.mark += 1
+        self._log.append((None, 0, 0))
 
     def nodes_relabelled(self) -> None:
         """Handles a node that comes, goes or has other labels: rows may be in other domains."""
@@ -221,10 +223,6 @@ class CarriedTerms:
         self._oldest = self.mark
         self._log.clear()
         self._topologies.refresh()
-
-    def _note(self, step: Step) -> None:
-        self.mark += 1
-        self._log.append(step)
 
     def _open(self) -> int:
         if self._slots == len(self._group):

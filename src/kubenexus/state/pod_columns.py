@@ -272,7 +272,7 @@ class PodColumns:
     # --- other changes that concern counters ----------------------------------------------------------------------
 
     def upsert_namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        """Sets a namespace's labels (None: it is gone). Costs the same whatever queries and pods exist: queries that
+        """Sets a namespace's labels (None: it is gone). Costs the same for any queries and pods: queries that
         select namespaces by label are counted again when they are read."""
         before = self._namespace_labels.get(name)
         if before == labels:

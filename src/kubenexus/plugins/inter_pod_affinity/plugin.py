@@ -265,7 +265,7 @@ class _Affinity:
         self._tokens: Sequence[str] = () if isinstance(said, dict) else said
         self.selected = nodes.pods.selected_terms(self._namespace, said) if isinstance(said, dict) else None
         self._hard_weight = hard_weight
-        self._others: tuple[tuple[int, int], _OtherTerms] = ((-1, -1), _NO_TERMS)
+        self._others: tuple[Hashable, _OtherTerms] = (None, _NO_TERMS)
         self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp for which they hold
         self._wishes: tuple[Any, tuple[tuple[WeightedTerm, ...], AffinityScores | None]] = (None, ((), None))
         terms = affinity_terms(pod.pod, self._namespace)  # `pod.pod` has no namespace
@@ -296,9 +296,10 @@ class _Affinity:
     def others(self, nodes: NodeColumns) -> _OtherTerms:
         """Returns the existing terms that select the class, looked up again when a term is added or removed."""
         pods, selected = nodes.pods, self.selected
+        stamp: Hashable = pods.existing_terms_version
         if selected is not None:
             selected.catch_up()
-        stamp = (pods.existing_terms_version, 0 if selected is None else selected.layout)
+            stamp = (stamp, selected.layout)
         if self._others[0] != stamp:
             its_own = [pods.existing_terms[c] for c in dict.fromkeys(self._itself) if c in pods.existing_terms]
             if selected is None:
