@@ -16,7 +16,7 @@ from typing import Any
 
 from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.devices.device import NO_DEVICES, NodeDevices
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.devices.inventory import NO_FACTS, node_facts
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
@@ -26,7 +26,7 @@ from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController
 from kubenexus.base.errors import KubeNexusError, Malformed, truncated, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
-from kubenexus.state.devices.sources import DeviceSources
+from kubenexus.state.devices.inventory import DeviceInventory
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
@@ -58,10 +58,7 @@ class Ledger:
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._blocked_nodes = BlockedNodes()
         self._device_classes: dict[str, str] = {}
-        self._device_sources = DeviceSources()
-        self._devices: dict[str, NodeDevices] = {}
-        self._device_warnings: dict[str, tuple[str, ...]] = {}  # by node, of those not taken yet
-        self._unread_devices: dict[str, None] = {}  # nodes about whose devices an object changed, in order
+        self._inventory = DeviceInventory()
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
 
@@ -70,13 +67,12 @@ class Ledger:
         name = node.metadata.name
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
-        if self._device_sources.set_facts(name, node_facts(node)):
-            self._read_devices_later({name})
+        self._inventory.set_facts(name, node_facts(node))
         if self.nodes.node_changes.mark == mark:
             return set()
         self.generation += 1
         if not known:
-            self.nodes.devices.set(row, self._devices.get(name, NO_DEVICES))
+            self.nodes.devices.set(row, self._inventory.of(name))
             self.nodes.set_blocked(row, name in self._blocked_nodes)
             if self._pods_by_node.on(name):
                 self._recount(row)
@@ -90,50 +86,38 @@ class Ledger:
         self.nodes.clear_pods(row, self._pods_by_node.on(name))
         self.nodes.remove(name)
         self.generation += 1
-        if self._device_sources.set_facts(name, NO_FACTS):
-            self._read_devices_later({name})
+        self._inventory.set_facts(name, NO_FACTS)
         return {row}
 
     def upsert_resource_slice(self, thing: ResourceSlice) -> None:
         """Adds or updates a ResourceSlice. Devices count once all slices of their pool's generation are known."""
-        self._read_devices_later(self._device_sources.set_slice(thing.metadata.name, thing))
+        self._inventory.set_slice(thing.metadata.name, thing)
 
     def remove_resource_slice(self, name: str) -> None:
-        self._read_devices_later(self._device_sources.set_slice(name, None))
+        self._inventory.set_slice(name, None)
 
     def upsert_node_topology(self, thing: NodeResourceTopology) -> None:
         """Adds or updates the NodeResourceTopology of a node, which has the node's name."""
-        if self._device_sources.set_topology(thing.metadata.name, thing):
-            self._read_devices_later({thing.metadata.name})
+        self._inventory.set_topology(thing.metadata.name, thing)
 
     def remove_node_topology(self, name: str) -> None:
-        if self._device_sources.set_topology(name, None):
-            self._read_devices_later({name})
+        self._inventory.set_topology(name, None)
 
     def read_devices(self, most: int | None = None) -> int:
         """Reads the devices of nodes about which an object changed, of `most` nodes at a time. Returns how many are
-        left. To read one takes up to a millisecond, so the scheduling loop does it in portions before it decides."""
-        names = list(islice(self._unread_devices, most))
-        for node in names:
-            del self._unread_devices[node]
-            self.set_devices(node, self._device_sources.read(node))
-        return len(self._unread_devices)
+        left. The scheduling loop does this in portions before it decides; `snapshot` reads all that is left."""
+        for node, devices in self._inventory.read(most):
+            self.set_devices(node, devices)
+        return self._inventory.unread
 
     def take_device_warnings(self) -> dict[str, tuple[str, ...]]:
         """Returns the warnings about devices, by node, that came or changed since the last call."""
-        taken, self._device_warnings = self._device_warnings, {}
-        return taken
+        return self._inventory.take_warnings()
 
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
         """Replaces the devices of a node. Devices may be known before their node."""
-        old = self._devices.get(node, NO_DEVICES)
-        if devices == old:
+        if not self._inventory.replace(node, devices):
             return set()
-        if devices.warnings != old.warnings:
-            self._device_warnings[node] = devices.warnings
-        self._devices[node] = devices
-        if devices == NO_DEVICES:
-            del self._devices[node]
         row = self.nodes.row_of.get(node)
         if row is None:
             return set()
@@ -306,7 +290,7 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Returns the state as of now, for one decision."""
-        if self._unread_devices:
+        if self._inventory.unread:
             self.read_devices()
         return Snapshot(self, self.generation)
 
@@ -330,11 +314,11 @@ class Ledger:
     def devices_of(self, node: str) -> NodeDevices:
         """Returns the devices of a node, which need not be known itself."""
         self.read_devices()
-        return self._devices.get(node, NO_DEVICES)
+        return self._inventory.of(node)
 
     @property
     def has_unread_devices(self) -> bool:
-        return bool(self._unread_devices)
+        return self._inventory.unread > 0
 
     @property
     def nominated_nodes(self) -> list[str]:
@@ -357,10 +341,6 @@ class Ledger:
         return self._blocked_nodes.as_dict()
 
     # --- internal -------------------------------------------------------------------------------------------------
-
-    def _read_devices_later(self, nodes: set[str]) -> None:
-        """Reads the devices of these nodes before the next decision: `snapshot` does, if the loop has not."""
-        self._unread_devices.update(dict.fromkeys(sorted(nodes)))
 
     def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
