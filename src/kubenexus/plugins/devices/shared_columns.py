@@ -56,10 +56,15 @@ def shared_scores(
 def _units(resource: str) -> Derivation:
     def of(nodes: Nodes) -> Any:
         sets = nodes.devices
-        left = np.minimum(sets.free_units(resource) - sets.unnamed(resource), MANY).astype(np.int16)
+        left = np.clip(sets.free_units(resource) - sets.unnamed(resource), -MANY, MANY).astype(np.int16)
         return np.where(sets.offered(resource) == 0, MANY, left)
 
-    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.units_to_take(resource), int(MANY)))
+    def of_one(node: OneNode) -> int:
+        # A pod that names its node may request any number there, far more than an int16 holds.
+        left: int = node.devices.units_to_take(resource)
+        return max(min(left, int(MANY)), -int(MANY))
+
+    return Derivation(f"units of {resource}", of, of_one)
 
 
 def by_island(devices: Any, sets: Any) -> Any:
