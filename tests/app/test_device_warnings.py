@@ -1,11 +1,14 @@
 """Values about devices that cannot be read: an event on the pod, a line in the log for a node, each once."""
 
 import logging
+from typing import cast
 
 import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.app.report.device_warnings import MAX_PODS, DeviceWarnings
+from kubenexus.observe.recorder import EventRecorder
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.builders import LEAST, NAME
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
@@ -80,3 +83,30 @@ def test_a_node_is_logged_once_and_again_when_its_warning_changes(caplog: pytest
 
     with caplog.at_level(logging.WARNING):
         scheduler_test(life)
+
+
+def test_a_gang_of_thousands_keeps_the_loop_no_longer_than_one_of_dozens() -> None:
+    recorder = Recorder()
+    warnings = DeviceWarnings(cast("EventRecorder", recorder))
+    pods = [on_uid(gpu_pod(f"p{i}", vram=f"lots-{i}"), i) for i in range(3 * MAX_PODS)]
+    for call in range(1, 5):
+        warnings.report(pods)
+        assert recorder.count == min(call, 3) * MAX_PODS
+
+
+def test_long_values_are_not_kept() -> None:
+    warnings = DeviceWarnings(cast("EventRecorder", Recorder()))
+    for i in range(100):
+        warnings.report([on_uid(gpu_pod(f"p{i}", vram=f"{i}{'x' * 100_000}"), i)])
+    assert len(repr((warnings._known, warnings._warned))) < 100_000
+
+
+class Recorder:
+    count = 0
+
+    def record(self, what: object, controller: str) -> None:
+        self.count += 1
+
+
+def on_uid(pod: Pod, number: int) -> Pod:
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=f"uid-{number}"))

@@ -20,6 +20,7 @@ from kubenexus.api.keys.reading import KeyReading, read_key
 
 REQUIRED: Final = "required"
 MAX_TYPE: Final = 128  # characters of a type
+_MAX_KEPT: Final = 4096  # characters of all values of a pod whose needs are remembered: annotations may have 256 Ki
 _NEEDS: Final[tuple[KeyEntry[Any], ...]] = (
     gpu.FRACTION,
     gpu.SHARE_MEMORY,
@@ -58,7 +59,10 @@ def device_needs(pod: Pod, requested: bool | None = None) -> DeviceNeeds | None:
     meta = pod.metadata
     if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
         return WHOLE_DEVICES
-    return _read_needs(_stated(meta.labels), _stated(meta.annotations))
+    labels, annotations = _stated(meta.labels), _stated(meta.annotations)
+    if sum([len(text) for _, text in annotations]) > _MAX_KEPT:  # a label has 63 characters at most
+        return _read_needs.__wrapped__(labels, annotations)
+    return _read_needs(labels, annotations)
 
 
 def _stated(texts: dict[str, str]) -> tuple[tuple[str, str], ...]:
