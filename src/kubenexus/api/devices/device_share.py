@@ -60,14 +60,14 @@ def held_shares(pod: Pod) -> tuple[DeviceShare, ...]:
         return ()
     try:
         entries = _ENTRIES.decode(text)
+        if not 0 < len(entries) <= min(_countable(pod), MAX_DEVICES):  # before a thousand amounts are read
+            return ()
         shares = tuple([DeviceShare(each.device, each.share, _bytes(each)) for each in entries])
     except (msgspec.DecodeError, ValueError, RecursionError):
         return ()
     names = {each.device for each in shares}
     valid = all([0 < each.share <= WHOLE and 0 < len(each.device) <= _MAX_NAME for each in shares])  # noqa: C419
-    if not valid or not 0 < len(shares) == len(names) <= min(_countable(pod), MAX_DEVICES):
-        return ()
-    return shares
+    return shares if valid and len(shares) == len(names) else ()
 
 
 def asks_for_a_part(pod: Pod) -> bool:
