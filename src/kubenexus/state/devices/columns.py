@@ -62,7 +62,7 @@ class DeviceColumns:
         self.healthy: Words = np.zeros(capacity, np.uint64)
         self.gpus: Words = np.zeros(capacity, np.uint64)
         self.shared: BoolColumn = np.zeros(capacity, np.bool_)
-        self.meshed: BoolColumn = np.zeros(capacity, np.bool_)  # some island is not fully joined
+        self.mesh: NDArray[np.int32] = np.zeros(capacity, np.int32)  # in `meshes`; 0 where all islands are fully joined
         self.replicas: NDArray[np.int32] = np.ones(capacity, np.int32)
         self.quality: NDArray[np.int8] = np.zeros(capacity, np.int8)  # of the best link, see `layout.QUALITY`
         self.groups: list[Words] = [np.zeros((0, capacity), np.uint64) for _ in LEVELS]
@@ -71,8 +71,10 @@ class DeviceColumns:
         self.unhealthy_units: dict[str, NDArray[np.int32]] = {}
         self.attributed: dict[str, NDArray[np.int32]] = {}
         self.types: list[frozenset[str]] = [frozenset()]
+        self.meshes: list[tuple[int, ...]] = [()]  # `DeviceLayout.neighbours` of machines whose islands are meshes
         self.count = 0  # devices of all rows
         self._type_codes: dict[frozenset[str], int] = {frozenset(): 0}
+        self._mesh_codes: dict[tuple[int, ...], int] = {(): 0}
         self._rows: dict[int, RowDevices] = {}
         self._layouts: dict[DeviceLayout, tuple[DeviceLayout, dict[str, int]]] = {}
         self._capacity = capacity
@@ -83,7 +85,7 @@ class DeviceColumns:
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for name in (*_AMOUNTS, *_SETS, "shared", "meshed", "quality"):
+        for name in (*_AMOUNTS, *_SETS, "shared", "mesh", "quality"):
             setattr(self, name, grow(getattr(self, name), capacity))
         self.replicas = grow(self.replicas, capacity, 1)
         self.groups = [grow(each, capacity) for each in self.groups]
@@ -107,7 +109,7 @@ class DeviceColumns:
         self._rows[row] = RowDevices(node, layout, slots)
         self.count += len(devices)
         self._stretch(len(devices), layout)
-        self.shared[row], self.meshed[row] = node.shared, bool(layout.neighbours)
+        self.shared[row], self.mesh[row] = node.shared, self._mesh_code(layout.neighbours)
         self.replicas[row] = max(device.replicas for device in devices)
         self.quality[row] = max(QUALITY[device.link] for device in devices)
         self.healthy[row] = sum(1 << slot for slot, device in enumerate(devices) if device.healthy)
@@ -136,8 +138,8 @@ class DeviceColumns:
             getattr(self, name)[:, row] = 0
         for name in _SETS:
             getattr(self, name)[row] = 0
-        self.shared[row] = self.meshed[row] = False
-        self.replicas[row], self.quality[row] = 1, 0
+        self.shared[row] = False
+        self.replicas[row], self.quality[row], self.mesh[row] = 1, 0, 0
         by_resource: tuple[Any, ...] = (self.offered, self.units, self.unhealthy_units, self.attributed)
         for column in (*self.groups, *(column for columns in by_resource for column in columns.values())):
             column[..., row] = 0
@@ -171,6 +173,13 @@ class DeviceColumns:
         if code is None:
             code = self._type_codes[words] = len(self.types)
             self.types.append(words)
+        return code
+
+    def _mesh_code(self, neighbours: tuple[int, ...]) -> int:
+        code = self._mesh_codes.get(neighbours)
+        if code is None:
+            code = self._mesh_codes[neighbours] = len(self.meshes)
+            self.meshes.append(neighbours)
         return code
 
     # --- use ------------------------------------------------------------------------------------------------------

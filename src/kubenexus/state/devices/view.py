@@ -179,19 +179,15 @@ class NodeDeviceSets:
         return np.bitwise_count(self._columns.groups[level][:, self._where] & sets).astype(np.int64)
 
     def _correct_meshed(self, counts: Any, groups: Any, sets: Any) -> None:
-        """Counts islands that are not fully joined by their largest part that still is. Few machines have such, and
-        those are mostly alike, so each different state is worked out once."""
-        meshed = np.flatnonzero(self._columns.meshed[self._where])
-        if not len(meshed):
-            return
-        rows, known = self._nodes.table_rows(), dict[tuple[int, int, int], int]()
-        for i in meshed.tolist():
-            layout, free = self._columns.of_row(int(rows[i])).layout, int(sets[i])
-            for group in range(len(groups)):
-                state = (id(layout), free, int(groups[group, i]))
-                if state not in known:
-                    known[state] = layout.connected(*state[1:])
-                counts[group, i] = known[state]
+        """Counts islands that are not fully joined by their largest part that still is. Machines with such are mostly
+        alike, and each different state is worked out once."""
+        mesh = self._columns.mesh[self._where]
+        for code in np.unique(mesh).tolist():
+            if not code:
+                continue
+            rows = np.flatnonzero(mesh == code)
+            states, which = np.unique(groups[:, rows] & sets[rows], return_inverse=True)
+            counts[:, rows] = largest_joined(self._columns.meshes[code], states)[which.reshape(-1, len(rows))]
 
     def _of_hardware(self, question: Any, which: Any) -> Any:
         """Returns a set that depends on the nodes alone."""
@@ -361,6 +357,23 @@ def _packed(bits: Any, width: int) -> Any:
         packed = np.packbits(bits, axis=0, bitorder="little")
         word[: len(packed)] = packed
     return np.ascontiguousarray(word.T).view(np.uint64)[:, 0]
+
+
+def largest_joined(neighbours: tuple[int, ...], sets: Any) -> Any:
+    """Returns the same as `DeviceLayout.connected`, for a column of sets that are each of one island."""
+    left, largest, one = sets.copy(), np.zeros(len(sets), np.int64), np.uint64(1)
+    rows = np.flatnonzero(left)
+    while len(rows):
+        here = left[rows]
+        found, before = here & (~here + one), np.zeros(len(rows), np.uint64)
+        while (found != before).any():
+            before = found.copy()
+            for slot, links in enumerate(neighbours):
+                found |= (found >> np.uint64(slot) & one) * np.uint64(links) & here
+        largest[rows] = np.maximum(largest[rows], np.bitwise_count(found))
+        left[rows] = here & ~found
+        rows = rows[np.bitwise_count(left[rows]) > largest[rows]]  # the others hold no larger part
+    return largest
 
 
 def unpacked(words: Any, slots: int) -> Any:
