@@ -1,6 +1,7 @@
 """How many members of a gang get devices on each row."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,9 @@ class CountsDevices:
         for request in requests_of(pod):
             free = available(request, sets)
             if request.is_part:
-                members = _parts(request, free, nodes)
+                members = sets.shared_by_plugins(("members", id(request)), partial(_parts, request, free, nodes))
             elif request.joined:
-                together = sets.in_groups(free, ISLAND) // request.number
-                members = together.sum(axis=0) - np.maximum(sets.unnamed_devices(request.resource), 0)
-                if sets.sliced.any():
-                    members = np.minimum(members, _by_number(request, nodes))
+                members = sets.shared_by_plugins(("members", id(request)), partial(_joined, request, free, nodes))
             else:
                 members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
                 if sets.sliced.any():
@@ -72,6 +70,14 @@ def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
     if np.any(unnamed):  # any cards may be the ones that are held: at worst those with most room
         parts = np.sort(parts, axis=0)[::-1] * (np.arange(devices.slots)[:, None] >= unnamed)
     return parts.sum(axis=0)
+
+
+def _joined(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
+    """Returns how many members get their devices in one island each."""
+    sets = nodes.devices
+    together = sets.in_groups(free, ISLAND) // request.number
+    members = together.sum(axis=0) - np.maximum(sets.unnamed_devices(request.resource), 0)
+    return np.minimum(members, _by_number(request, nodes)) if sets.sliced.any() else members
 
 
 def _by_number(request: DeviceRequest, nodes: Nodes) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.framework.extension_points import Depends
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment
 from kubenexus.framework.pod_class import PodClass
@@ -22,6 +23,7 @@ from kubenexus.plugins.devices.naming import name_parts, name_whole
 from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
 from kubenexus.plugins.devices.shared_columns import parts, units_to_take
+from kubenexus.state.devices.columns import RowDevices
 from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices
 from kubenexus.state.nodes import NodeColumns
@@ -37,7 +39,7 @@ _MAX_SETS: Final = 4096  # choices of devices that are kept for gangs: members o
 class _Choice(NamedTuple):
     """What members get on equal nodes. It holds what it is found by, so that no other object gets their identity."""
 
-    layout: DeviceLayout
+    machine: DeviceLayout | NodeDevices
     requests: tuple[DeviceRequest, ...]
     assignments: list[Assignment]
 
@@ -128,7 +130,7 @@ class DeviceFit(CountsDevices):
         else:
             sets = OneNodeDevices(nodes.columns, row)
             if columns.replicas.item(row) > 1 or any(request.is_part for request in requests):
-                return name_parts(requests, here, sets, members)
+                return self._name_parts(requests, here, sets, members)
             free = tuple(available(request, sets) for request in requests)
             could = tuple(suitable(request, sets) for request in requests)
         more = self._beyond_known(requests, free, members, nodes, row)
@@ -138,10 +140,27 @@ class DeviceFit(CountsDevices):
             found = name_whole(requests, here.layout, free, could, members, more=more)
             if isinstance(found, Verdict):
                 return found
-            if len(self._sets) >= _MAX_SETS:
-                self._sets.clear()
-            known = self._sets[key] = _Choice(here.layout, requests, found)
+            known = self._keep(key, _Choice(here.layout, requests, found))
         return known.assignments
+
+    def _name_parts(
+        self, requests: tuple[DeviceRequest, ...], here: RowDevices, sets: OneNodeDevices, members: int
+    ) -> list[Assignment] | Verdict:
+        """Nodes with equal labels share one `NodeDevices`: a gang on thousands of them takes a lookup for each."""
+        key = (id(here.node), id(requests), tuple(sets.shares), tuple(sets.memory), members)
+        known = self._sets.get(key)
+        if known is None:
+            found = name_parts(requests, here, sets, members)
+            if isinstance(found, Verdict):
+                return found
+            known = self._keep(key, _Choice(here.node, requests, found))
+        return known.assignments
+
+    def _keep(self, key: Any, choice: _Choice) -> _Choice:
+        if len(self._sets) >= _MAX_SETS:
+            self._sets.clear()
+        self._sets[key] = choice
+        return choice
 
     def node_need(self, pod: PodClass) -> str:
         requests = requests_of(pod)

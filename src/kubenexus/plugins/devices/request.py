@@ -41,7 +41,8 @@ class SignedNeeds(NamedTuple):
 
 
 _last: list[Any] = [None, None]  # the pod that was signed last, and what it needs
-_specs: IdentityMemo[tuple[bool, bool]] = IdentityMemo(most=256)  # whether a spec requests devices, and several
+# Whether a spec requests devices, and several. By containers: a spec may have ten thousand, and take 7 MB.
+_specs: IdentityMemo[tuple[bool, bool]] = IdentityMemo(most=256)
 
 
 def needs_of(pod: Pod) -> SignedNeeds | None:
@@ -49,11 +50,15 @@ def needs_of(pod: Pod) -> SignedNeeds | None:
     one template share their spec."""
     if _last[0] is not pod:
         spec = pod.spec
-        requested = _specs.get(spec) or _specs.put(spec, (requests_devices(pod), _several(pod)), 1)
+        requested = _specs.get(spec) or _specs.put(spec, (requests_devices(pod), _several(pod)), _containers(pod))
         needs = device_needs(pod, requested[0])
         _last[:] = pod, None if needs is None else SignedNeeds(needs, requested[1])
     found: SignedNeeds | None = _last[1]
     return found
+
+
+def _containers(pod: Pod) -> int:
+    return max(len(pod.spec.containers) + len(pod.spec.init_containers), 1)
 
 
 def _several(pod: Pod) -> bool:
