@@ -75,7 +75,8 @@ class Deciding:
         self._named = profile.name == shipped_profile().name and len(profile.plugins) > len(default_profile().plugins)
         self._ledger = a_ledger([gpu_node(i, kind) for i in range(nodes)])
         self._planner = Planner(profile_plugins(profile))
-        self._kind, self._calls, self._cold = kind, calls, cold
+        self._kind, self._calls, self._cold = kind, min(calls, nodes * GPUS // kind.gpus // 2), cold
+        self._most = min(DRAIN, nodes * GPUS // kind.gpus - self._calls)
         self._classes = itertools.count(100)
         self._placed: list[str] = []
 
@@ -92,7 +93,7 @@ class Deciding:
                 raise BenchError(f"not placed: {decision.sentence()}")
             commit(decision, job, self._ledger, 0.0)
             self._placed.append(job.pods[0].key)
-        if len(self._placed) >= DRAIN:
+        if len(self._placed) >= self._most:
             for key in self._placed:
                 self._ledger.forget(key)
             self._placed.clear()
@@ -105,11 +106,12 @@ class Gang:
     def __init__(self, nodes: int, profile: Profile) -> None:
         self._ledger: Ledger = a_ledger([gpu_node(i, KINDS["1 GPU"]) for i in range(nodes)])
         self._planner = Planner(profile_plugins(profile))
+        self._members = min(MEMBERS, nodes * GPUS // 2)
 
     def round(self) -> float:
         template = gpu_pod(KINDS["1 GPU"], cpu=100, named=True)
-        pods = tuple(_member(template) for _ in range(MEMBERS))
-        job = Job(f"default/gang/{next(_numbers)}", pods, MEMBERS)
+        pods = tuple(_member(template) for _ in range(self._members))
+        job = Job(f"default/gang/{next(_numbers)}", pods, self._members)
         snapshot = self._ledger.snapshot()
         start = clock()
         decision = self._planner.decide(job, snapshot, 0.0)
