@@ -106,6 +106,11 @@ def need_warnings(pod: Pod) -> list[str]:
     return found
 
 
+def states_device_needs(pod: Pod) -> bool:
+    """Returns whether the pod states which devices it needs, or asks for parts of them."""
+    return not (_KEYS.isdisjoint(pod.metadata.annotations) and _KEYS.isdisjoint(pod.metadata.labels))
+
+
 def requests_devices(pod: Pod) -> bool:
     """Returns whether some container requests a device by number."""
     return any(is_device_resource(name) for name in _extended_resources(pod))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubenexus.api.core import NodeSelectorTerm, Pod, PodAffinity
+from kubenexus.api.devices.pod_needs import states_device_needs
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 
@@ -26,6 +27,7 @@ _TABLE, _PLACEMENT, ORDER = (
     2_000,
 )  # of a class, of a member, of an order of classes; besides the cost of rows
 _KEY_ROW = 4  # to read a label from a node
+_DEVICE_TABLE = 5  # tables that one costs for a class that needs certain devices, or parts of them: 2 to 5 ms
 _BYTES = 256  # of a signature, for which a table costs as much again; a spread constraint has 90
 
 
@@ -56,7 +58,8 @@ class MemberClassCosts:
         keys = {key for key in node_keys(pod) if key not in self._keys}
         self._keys |= keys
         self._left -= ORDER + self._rows  # stays in the budget, for placing the class once
-        if not self._spend(table_cells(signature, self._rows) + _KEY_ROW * self._rows * len(keys)):
+        table = table_cells(signature, self._rows) * (_DEVICE_TABLE if states_device_needs(pod) else 1)
+        if not self._spend(table + _KEY_ROW * self._rows * len(keys)):
             raise self._beyond()
         self._known += 1
 
