@@ -282,11 +282,12 @@ class EventHandlers:
             self._wake_if_terms_changed(selected)
         kept = None if resource is None else _fingerprint(thing) if kind in _FINGERPRINTED else thing
         old, known[key] = known.get(key), kept
+        before = None if kind in _FINGERPRINTED else old
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         self._changed(kind, thing)
         if resource is not None and (fresh or old != kept):
-            self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, old, thing))
+            self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, before, thing))
 
     def on_object_delete(self, kind: str, key: str) -> None:
         known = self.cache.of(kind)
@@ -303,7 +304,8 @@ class EventHandlers:
             self.assembler.group_changed(kind, key)
         if resource is not None:
             self._changed(kind, old)
-            self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=old))
+            before = None if kind in _FINGERPRINTED else old
+            self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=before))
 
     def _changed(self, kind: str, thing: Any) -> None:
         if kind == "PersistentVolumeClaim":
