@@ -87,7 +87,9 @@ def in_use(resource: str, nodes: Nodes) -> Any:
 def is_in_use(resource: str, node: OneNode) -> bool:
     """The same for one row."""
     sets = node.devices
-    if sets.sliced or label_spoils(node.labels.get(gpu.PRISTINE.key, "")):
+    if sets.sliced:
+        return True
+    if node.columns.labels.rows_with(gpu.PRISTINE.key) and label_spoils(node.labels.get(gpu.PRISTINE.key, "")):
         return True
     return bool(resource) and sets.unnamed(resource) > 0
 

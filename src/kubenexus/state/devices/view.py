@@ -277,6 +277,12 @@ class OneNodeDevices:
         return sum(share // unit_share(device) for device, share in healthy if device.resource == resource)
 
     def unnamed(self, resource: str) -> int:
+        known: int | None = self._shared.get(resource)
+        if known is None:
+            known = self._shared[resource] = self._unnamed(resource)
+        return known
+
+    def _unnamed(self, resource: str) -> int:
         named = self._columns.attributed.get(resource)
         if named is None:
             return 0
@@ -298,12 +304,8 @@ class OneNodeDevices:
         offered = 0 if words is None else words.item(row)
         if not offered:
             return _MANY
-        r = self._resources.index.get(resource, NOTHING)
-        used, there = self._resources.used.item(r, row), devices.units[resource].item(row)
-        in_kubelet = self._healthy_part(resource, self._resources.alloc.item(r, row), there)
-        unnamed = used - devices.attributed[resource].item(row) + there - in_kubelet
-        sliced = devices.replicas.item(row) > 1
-        return int((self.free_units(resource) if sliced else (offered & self.free).bit_count()) - unnamed)
+        left = self.free_units(resource) if devices.replicas.item(row) > 1 else (offered & self.free).bit_count()
+        return left - self.unnamed(resource)
 
     @property
     def islands(self) -> tuple[int, ...]:
