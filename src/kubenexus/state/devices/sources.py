@@ -1,9 +1,10 @@
 """The objects that the devices of nodes are read from: facts of the Node, ResourceSlices, NodeResourceTopology.
 
-Slices are kept as bytes: decoded, those of 5,000 nodes with eight GPUs take 60 MB, encoded 10. They are read again only
-when something about their node changes.
+Slices are kept compressed: decoded, those of 5,000 nodes with eight GPUs take 60 MB, as bytes 14, compressed 3. They
+are read again only when something about their node changes.
 """
 
+import zlib
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from kubenexus.api.devices.resource_slice import ResourceSlice, node_names
 # for each of its nodes, so a pool of thousands would take minutes.
 MAX_POOL_SLICES: Final = 64
 _MAX_SHARED: Final = 1024
+_TEXTS: Final = ("name", "model", "pci_address", "clique")  # that many devices have
 _MAX_REMEMBERED: Final = 256  # kinds of machines whose devices are known by their labels
 
 Pool = tuple[str, str]
@@ -92,7 +94,7 @@ class DeviceSources:
         names = [name for pool in self._pools.get(node, ()) for name in self._by_pool[pool] if self._is_read(pool)]
         if not names and node not in self._topologies:
             return self._read_facts(self._facts.get(node, NO_FACTS))
-        slices = [_decode(self._slices[name].encoded) for name in names]
+        slices = [_decode(zlib.decompress(self._slices[name].encoded)) for name in names]
         found = node_devices(self._facts.get(node, NO_FACTS), slices, self._topologies.get(node), node_name=node)
         return msgspec.structs.replace(found, devices=tuple([self._with_shared_parts(each) for each in found.devices]))
 
@@ -102,7 +104,8 @@ class DeviceSources:
         if len(shared) >= _MAX_SHARED:
             shared.clear()
         sources = shared.setdefault(tuple(device.sources.items()), device.sources)
-        return msgspec.structs.replace(device, sources=sources, model=shared.setdefault(device.model, device.model))
+        texts = {field: shared.setdefault(text, text) for field in _TEXTS if (text := getattr(device, field))}
+        return msgspec.structs.replace(device, sources=sources, **texts)
 
     def _read_facts(self, facts: NodeFacts) -> NodeDevices:
         """Returns the devices of a node that only its labels and resources describe. Many nodes have equal ones."""
@@ -139,4 +142,4 @@ class DeviceSources:
 def _reduced(found: ResourceSlice) -> _Slice:
     spec = found.spec
     plain = ResourceSlice(metadata=type(found.metadata)(name=found.metadata.name), spec=spec)
-    return _Slice((spec.driver, spec.pool.name), node_names(found), _encode(plain))
+    return _Slice((spec.driver, spec.pool.name), node_names(found), zlib.compress(_encode(plain), 1))
