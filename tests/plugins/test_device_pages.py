@@ -10,7 +10,7 @@ import yaml
 from kubenexus.config import load
 from kubenexus.framework.registry import load_plugins
 from kubenexus.framework.verdict import Reason
-from kubenexus.plugins import BUILT_IN
+from kubenexus.plugins import BUILT_IN, OWN_ORDER
 from kubenexus.plugins.devices import fit, fragmentation, topology, vram
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -49,3 +49,11 @@ def test_the_thresholds_are_those_of_the_code() -> None:
 def test_all_manifests_of_the_page_on_devices_can_be_read() -> None:
     kinds = [each["kind"] for block in blocks(DOCS / "devices.md") for each in yaml.safe_load_all(block)]
     assert kinds == ["Pod", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+
+
+def test_the_pages_have_the_weights_that_ship() -> None:
+    overview = (DOCS / "devices.md").read_text(encoding="utf-8")
+    for plugin, weight in OWN_ORDER[1:]:
+        page = f"plugins/{plugin.name.lower()}.md"
+        assert f"| [{plugin.name}]({page}) | {weight} |" in overview
+        assert f"On by default with weight {weight}," in (DOCS / page).read_text(encoding="utf-8")
