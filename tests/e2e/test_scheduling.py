@@ -8,6 +8,7 @@ NOT_SERVED = (
     "workloads.scheduling.k8s.io",
     "podgroups.scheduling.x-k8s.io",
     "podgroups.scheduling.volcano.sh",
+    "noderesourcetopologies.topology.node.k8s.io",
 )
 
 

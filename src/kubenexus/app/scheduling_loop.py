@@ -25,7 +25,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plan.device_outcomes import device_refusal, device_results
+from kubenexus.plan.device_outcomes import DeviceResults, device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
 from kubenexus.queue.gangs.job_assembler import JobAssembler
@@ -139,6 +139,14 @@ class SchedulingLoop:
             if warnings:
                 log.warning("Cannot read all that a node states about its devices", node=node, why="; ".join(warnings))
 
+    def _device_results(self, decision: Decision, job: Job) -> DeviceResults:
+        """Returns what the decision gives of devices, for metrics. A failure there must not keep pods from nodes."""
+        try:
+            return device_results(decision, job, self._ledger.nodes)
+        except Exception as error:
+            log.error("Failed to count devices for metrics; going on", error, job=job.key)  # noqa: PLE1205 - our own log
+            return DeviceResults()
+
     @property
     def _gangs_due(self) -> bool:
         due = self._assembler.next_due()
@@ -226,7 +234,7 @@ class SchedulingLoop:
         if job.is_gang:
             self._metrics.group_algorithm_duration.labels().observe(seconds)
         if decision.placed:
-            devices = device_results(decision, job, self._ledger.nodes)
+            devices = self._device_results(decision, job)
             commit(decision, job, self._ledger, began)
             # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))

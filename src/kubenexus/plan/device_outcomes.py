@@ -161,7 +161,7 @@ class _Outcomes:
         level, closeness = _closeness(layout.groups, taken) if number > 1 else ("", 0)
         smallest = min(devices, key=lambda device: device.memory, default=None)
         quality = max((QUALITY[device.link] for device in devices), default=0)
-        points = island_points(number, free.bit_count(), size, whole, quality)
+        points = island_points(number, free.bit_count(), size, quality, whole=whole, joined=bool(groups))
         outcome = DeviceOutcome(
             number=number,
             is_part=is_part,

@@ -136,7 +136,7 @@ class ResourceFragmentationScore:
             return 100
         if used or free < total:
             return 90 - (free - request.number)
-        if total < 4:
+        if total < 4 or not machine.islands():
             return 40
         return 20 + machine.quality // 10 if request.number > 2 and 2 * request.number < total else 0
 
@@ -149,5 +149,5 @@ class ResourceFragmentationScore:
                 rest = card.share - request.part(card)[0]
                 best = max(best, 100 if rest == 0 else 90 - rest // 100)
         if any(card.share == 1000 and request.can(card, machine.shared) for card in could):
-            best = max(best, 50 if not whole else 40 if len(could) < 4 else 0)
+            best = max(best, 50 if not whole else 40 if len(could) < 4 or not machine.islands() else 0)
         return best

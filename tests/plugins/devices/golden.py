@@ -229,8 +229,18 @@ ISLAND_VECTORS: tuple[Vector, ...] = (
     *(Vector(f"a pod without GPUs, {SHOWN[on]}", partial(island, None, on), "0", "0") for on in (A, B, C, D)),
     Vector("a pod without GPUs, no GPUs", lambda: island(None, IslandNode("", 0)), "0", "100", "FRAG-6"),
     *(
-        Vector(f"3 GPUs, 8 free, {name or 'topology not known'}", partial(island, 3, IslandNode(name, 8)), said, said)
-        for name, said in {"nvswitch": "30", "nvlink": "28", "pcie": "25", "": "23"}.items()
+        Vector(f"3 GPUs, 8 free, {name}", partial(island, 3, IslandNode(name, 8)), said, said)
+        for name, said in {"nvswitch": "30", "nvlink": "28"}.items()
+    ),
+    *(
+        Vector(
+            f"3 GPUs, 8 free, {name or 'topology not known'}",
+            partial(island, 3, IslandNode(name, 8)),
+            said,
+            "40",
+            "FRAG-7",
+        )
+        for name, said in {"pcie": "25", "": "23"}.items()
     ),
     Vector("2 GPUs for training, 6 of 8 free, NVSwitch", lambda: island(2, D, labels=TRAINING), "30", "86", "FRAG-2"),
     Vector(

@@ -5,7 +5,7 @@ GPUs, for the best island of the node:
 
     100               the pod takes exactly what is free
     90 - what is left the island is in use already
-    40                the island is whole and has fewer than four GPUs
+    40                the island is whole and has fewer than four GPUs, or its GPUs are not joined
     20 + quality / 10 the island is whole, and the pod takes three or more, but less than half of it
     0                 the pod would break a whole island, or needs several islands
 
@@ -102,9 +102,11 @@ class ResourceFragmentationScore:
             return _part_points(request, sets, used)
         could, free, quality, count = suitable(request, sets), available(request, sets), sets.quality, request.number
         best = 0
+        joined = bool(sets.islands)
         for group in sets.islands or (could,):
             left, total = (free & group).bit_count(), (could & group).bit_count()
-            best = max(best, island_points(count, left, total, left == total and not used, quality))
+            whole = left == total and not used
+            best = max(best, island_points(count, left, total, quality, whole=whole, joined=joined))
         return best
 
     def _score_whole(self, request: DeviceRequest, nodes: Nodes) -> IntColumn:
@@ -112,9 +114,10 @@ class ResourceFragmentationScore:
         sets = nodes.devices
         total, free = by_island(suitable(request, sets), sets), by_island(available(request, sets), sets)
         whole = (free == total) & ~in_use(request.resource, nodes)
-        points = np.where(whole, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0), IN_USE + count - free)
+        kept = _kept_whole(total)
+        points = np.where(whole, np.where(kept, 0, SMALL_AND_WHOLE), IN_USE + count - free)
         if count > MAX_BREAKING:
-            large = whole & (total >= MIN_ISLAND) & (total > 2 * count)
+            large = whole & kept & (total > 2 * count)
             points = np.where(large, 20 + sets.quality // 10, points)
         points[free == count] = EXACT
         points[free < count] = 0
@@ -128,7 +131,7 @@ class ResourceFragmentationScore:
         untouched = sets.untouched
         opens = by_island(fitting & untouched, sets) > 0
         in_part = (left < total) | in_use(request.resource, nodes)
-        fresh = np.where(in_part, FRESH_CARD, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0)) * opens
+        fresh = np.where(in_part, FRESH_CARD, np.where(_kept_whole(total), 0, SMALL_AND_WHOLE)) * opens
         begun = unpacked(fitting & ~untouched, devices.slots)
         rests = devices.share[:, where] - _share_of(request, devices.usable[:, where])
         rest = np.where(begun, rests, _NOTHING_BEGUN).min(axis=0, initial=_NOTHING_BEGUN)
@@ -139,7 +142,14 @@ class ResourceFragmentationScore:
     events_to_register = DEVICE_EVENTS
 
 
-def island_points(count: int, free: int, total: int, whole: bool, quality: int) -> int:
+def _kept_whole(total: Any) -> Any:
+    """Returns which islands of `by_island` small pods should not break: those of four GPUs and more that are joined."""
+    kept = total >= MIN_ISLAND
+    kept[-1] = False
+    return kept
+
+
+def island_points(count: int, free: int, total: int, quality: int, *, whole: bool, joined: bool) -> int:
     """Returns the points of one island for a pod with `count` whole GPUs."""
     if free < count:
         return 0
@@ -147,7 +157,7 @@ def island_points(count: int, free: int, total: int, whole: bool, quality: int) 
         return EXACT
     if not whole:
         return IN_USE - (free - count)
-    if total < MIN_ISLAND:
+    if total < MIN_ISLAND or not joined:
         return SMALL_AND_WHOLE
     return 20 + quality // 10 if count > MAX_BREAKING and 2 * count < total else 0
 
@@ -164,7 +174,8 @@ def _part_points(request: DeviceRequest, sets: Any, used: bool) -> int:
     for group in sets.islands or (could,):
         if fitting & untouched & group:
             total, left = (could & group).bit_count(), (could & free & group).bit_count()
-            best = max(best, FRESH_CARD if left < total or used else SMALL_AND_WHOLE if total < MIN_ISLAND else 0)
+            kept = total >= MIN_ISLAND and sets.islands
+            best = max(best, FRESH_CARD if left < total or used else 0 if kept else SMALL_AND_WHOLE)
     begun = fitting & ~untouched
     if begun:
         usable = sets.usable if not request.share else ()
