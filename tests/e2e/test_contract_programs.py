@@ -210,7 +210,7 @@ def test_kube_scheduler_tells_our_story(assets: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "scheduler: kube-scheduler, process " in done.stdout
     assert "7. Two gangs want the same GPUs: not told: kube-scheduler places" in done.stdout
-    assert "9. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
+    assert "10. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
 
 
 def test_a_token_opens_the_door(tmp_path: Path, assets: Path) -> None:
