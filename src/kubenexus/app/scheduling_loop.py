@@ -147,6 +147,13 @@ class SchedulingLoop:
             log.error("Failed to count devices for metrics; going on", error, job=job.key)  # noqa: PLE1205 - our own log
             return DeviceResults()
 
+    def _count_devices(self, results: DeviceResults) -> None:
+        """Counts them after the binds were submitted: a failure must not make the job wait again."""
+        try:
+            self._metrics.devices.placed(results)
+        except Exception as error:
+            log.error("Failed to count devices for metrics; going on", error)  # noqa: PLE1205 - our own log
+
     @property
     def _gangs_due(self) -> bool:
         due = self._assembler.next_due()
@@ -238,7 +245,7 @@ class SchedulingLoop:
             commit(decision, job, self._ledger, began)
             # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-            self._metrics.devices.placed(devices)
+            self._count_devices(devices)
             self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
             for pod in attempt.job.pods:

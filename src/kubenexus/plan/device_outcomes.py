@@ -16,7 +16,7 @@ from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.devices.pod_needs import REQUIRED, WHOLE_DEVICES, DeviceNeeds, device_needs, stated_needs
 from kubenexus.framework.decision import Decision, PodPlacement
 from kubenexus.framework.job import Job
-from kubenexus.plugins.devices import fit, fragmentation, topology, vram
+from kubenexus.plugins.devices import fit, fragmentation, naming, topology, vram
 from kubenexus.plugins.devices.fragmentation import MAX_BREAKING, MIN_ISLAND, island_points
 from kubenexus.state.devices.columns import RowDevices
 from kubenexus.state.devices.layout import ISLAND, NUMA, QUALITY, SWITCH
@@ -37,7 +37,7 @@ _REASONS: Final = {
     topology.TYPE_TAKEN.text: WRONG_TYPE,
     fit.NOT_SHARED.text: NO_SHARED_GPU,
     fit.TOO_SMALL.text: NO_SHARED_GPU,
-    fit.NO_PART.text: NO_SHARED_GPU,
+    naming.NO_PART.text: NO_SHARED_GPU,
     fit.NO_DEVICE.text: INSUFFICIENT_GPUS,
     fragmentation.RESERVED.text: RESERVED_TIER,
 }

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Pod, QuantityText
 from kubenexus.api.devices.device import MAX_MEMORY
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_share import asks_for_a_part
@@ -106,24 +106,25 @@ def need_warnings(pod: Pod) -> list[str]:
     return found
 
 
-def states_device_needs(pod: Pod) -> bool:
-    """Returns whether the pod states which devices it needs, or asks for parts of them."""
-    return not (_KEYS.isdisjoint(pod.metadata.annotations) and _KEYS.isdisjoint(pod.metadata.labels))
-
-
 def requests_devices(pod: Pod) -> bool:
     """Returns whether some container requests a device by number."""
-    return any(is_device_resource(name) for name in _extended_resources(pod))
+    return any(True for _ in _device_amounts(pod))
 
 
-def _extended_resources(pod: Pod) -> Iterator[str]:
+def may_request_several(pod: Pod) -> bool:
+    """Returns whether the pod requests more than one device, as far as that shows without parsing amounts."""
+    amounts = list(_device_amounts(pod))
+    return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
+
+
+def _device_amounts(pod: Pod) -> Iterator[QuantityText]:
+    """Yields what the containers request of devices, but for zeros."""
     for containers in (pod.spec.containers, pod.spec.init_containers):
         for container in containers:
             resources = container.resources
-            for amounts in (resources.requests, resources.limits):
-                for name, amount in (amounts or {}).items():
-                    if "/" in name and amount not in ("0", 0):
-                        yield name
+            for name, amount in {**(resources.requests or {}), **(resources.limits or {})}.items():
+                if "/" in name and amount not in ("0", 0) and is_device_resource(name):
+                    yield amount
 
 
 def _read(entry: KeyEntry[Any], pod: Pod) -> KeyReading[Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubenexus.api.core import NodeSelectorTerm, Pod, PodAffinity
-from kubenexus.api.devices.pod_needs import states_device_needs
+from kubenexus.api.devices.pod_needs import stated_needs
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 
@@ -58,7 +58,7 @@ class MemberClassCosts:
         keys = {key for key in node_keys(pod) if key not in self._keys}
         self._keys |= keys
         self._left -= ORDER + self._rows  # stays in the budget, for placing the class once
-        table = table_cells(signature, self._rows) * (_DEVICE_TABLE if states_device_needs(pod) else 1)
+        table = table_cells(signature, self._rows) * (_DEVICE_TABLE if stated_needs(pod) else 1)
         if not self._spend(table + _KEY_ROW * self._rows * len(keys)):
             raise self._beyond()
         self._known += 1

@@ -19,7 +19,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.plugins.devices.capacity import CountsDevices, unnamed_cards
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
-from kubenexus.plugins.devices.naming import name_parts, name_whole
+from kubenexus.plugins.devices.naming import NO_PART, name_parts, name_whole
 from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
 from kubenexus.plugins.devices.shared_columns import parts, units_to_take
@@ -31,7 +31,6 @@ from kubenexus.state.view import Nodes, OneNode
 
 NOT_SHARED: Final = Reason("node(s) didn't share their GPUs", Code.UNRESOLVABLE)
 TOO_SMALL: Final = Reason("node(s) didn't have a GPU with so much memory to share", Code.UNRESOLVABLE)
-NO_PART: Final = Reason("node(s) didn't have enough of a shared GPU free")
 NO_DEVICE: Final = Reason("node(s) didn't have enough free devices")
 _MAX_SETS: Final = 4096  # choices of devices that are kept for gangs: members on equal nodes get the same
 

@@ -5,7 +5,7 @@ from typing import Final
 from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.keys import gpu
 from kubenexus.framework.job import Assignment
-from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.framework.verdict import Code, Reason, Verdict
 from kubenexus.plugins.devices.pick import pick_island, pick_parts, pick_whole, slots_of
 from kubenexus.plugins.devices.request import DeviceRequest, suitable
 from kubenexus.state.devices.columns import RowDevices, unit_share
@@ -13,7 +13,7 @@ from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices, part_of
 
 NO_SET: Final = Verdict(Code.UNSCHEDULABLE, ("node(s) didn't have a set of free devices that fits together",))
-NO_PART: Final = Verdict(Code.UNSCHEDULABLE, ("node(s) didn't have enough of a shared GPU free",))
+NO_PART: Final = Reason("node(s) didn't have enough of a shared GPU free")
 
 
 def name_whole(
@@ -60,7 +60,7 @@ def name_parts(
         for request, takes in zip(requests, amounts, strict=True):
             slots = _slots(request, here.layout, takes, shares, memory)
             if slots is None and (request.is_part or request.joined):
-                return NO_PART if request.is_part else NO_SET
+                return Verdict(NO_PART.code, (NO_PART.text,)) if request.is_part else NO_SET
             for slot in slots or ():  # none: several replicas of one card, a number without names
                 share, bytes_ = takes[slot]
                 shares[slot] -= share

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
-from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, requests_devices
+from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, may_request_several, requests_devices
 from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.framework.pod_class import PodClass
 
@@ -50,7 +50,9 @@ def needs_of(pod: Pod) -> SignedNeeds | None:
     one template share their spec."""
     if _last[0] is not pod:
         spec = pod.spec
-        requested = _specs.get(spec) or _specs.put(spec, (requests_devices(pod), _several(pod)), _containers(pod))
+        requested = _specs.get(spec)
+        if requested is None:
+            requested = _specs.put(spec, (requests_devices(pod), may_request_several(pod)), _containers(pod))
         needs = device_needs(pod, requested[0])
         _last[:] = pod, None if needs is None else SignedNeeds(needs, requested[1])
     found: SignedNeeds | None = _last[1]
@@ -59,18 +61,6 @@ def needs_of(pod: Pod) -> SignedNeeds | None:
 
 def _containers(pod: Pod) -> int:
     return max(len(pod.spec.containers) + len(pod.spec.init_containers), 1)
-
-
-def _several(pod: Pod) -> bool:
-    """Returns whether the pod may request several devices: no amount is parsed here."""
-    amounts = [
-        amount
-        for containers in (pod.spec.containers, pod.spec.init_containers)
-        for container in containers
-        for name, amount in (container.resources.limits or container.resources.requests or {}).items()
-        if is_device_resource(name)
-    ]
-    return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
 
 
 def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
