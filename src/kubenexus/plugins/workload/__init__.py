@@ -1,0 +1,1 @@
+"""Plugins that place a pod by its kind of work."""
