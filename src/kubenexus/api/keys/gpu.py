@@ -178,6 +178,7 @@ HARDWARE_TIER = define_key(
         ("premium", "standard", "economy"), also={"gold": "premium", "silver": "standard", "bronze": "economy"}
     ),
     default=None,
+    kind=KeyKind.LABEL,
     otherwise="from the GPU model",
     meaning="How precious the node is; tenants are steered to the tier that matches theirs.",
     aliases=("hardware.kubenexus.io/gpu-tier",),
@@ -196,6 +197,7 @@ COST_HOUR = define_key(
     on="Node",
     values=Price(),
     default=None,
+    kind=KeyKind.LABEL,
     meaning="What the node costs in an hour, for the cost report.",
 )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kubenexus.api.devices.device import MAX_MEMORY, NO_DEVICES, UNKNOWN, Device, NodeDevices
 from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.devices.device_types import type_words
+from kubenexus.api.devices.hardware_tier import devices_tier
 from kubenexus.api.resource_names import Amounts
 from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.devices.layout import LEVELS, NO_LAYOUT, QUALITY, DeviceLayout, layout_of
@@ -65,6 +66,7 @@ class DeviceColumns:
         self.mesh: NDArray[np.int32] = np.zeros(capacity, np.int32)  # in `meshes`; 0 where all islands are fully joined
         self.replicas: NDArray[np.int32] = np.ones(capacity, np.int32)
         self.quality: NDArray[np.int8] = np.zeros(capacity, np.int8)  # of the best link, see `layout.QUALITY`
+        self.tiers: NDArray[np.uint8] = np.zeros(capacity, np.uint8)  # `HardwareTier` of the devices, labels aside
         self.groups: list[Words] = [np.zeros((0, capacity), np.uint64) for _ in LEVELS]
         self.offered: dict[str, Words] = {}
         self.units: dict[str, NDArray[np.int32]] = {}  # that healthy devices give, replicas included
@@ -85,7 +87,7 @@ class DeviceColumns:
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for name in (*_AMOUNTS, *_SETS, "shared", "mesh", "quality"):
+        for name in (*_AMOUNTS, *_SETS, "shared", "mesh", "quality", "tiers"):
             setattr(self, name, grow(getattr(self, name), capacity))
         self.replicas = grow(self.replicas, capacity, 1)
         self.groups = [grow(each, capacity) for each in self.groups]
@@ -112,6 +114,7 @@ class DeviceColumns:
         self.shared[row], self.mesh[row] = node.shared, self._mesh_code(layout.neighbours)
         self.replicas[row] = max(device.replicas for device in devices)
         self.quality[row] = max(QUALITY[device.link] for device in devices)
+        self.tiers[row] = devices_tier(devices)
         self.healthy[row] = sum(1 << slot for slot, device in enumerate(devices) if device.healthy)
         self.gpus[row] = layout.gpus
         for resource, devices_of_it in layout.resources:
@@ -139,7 +142,7 @@ class DeviceColumns:
         for name in _SETS:
             getattr(self, name)[row] = 0
         self.shared[row] = False
-        self.replicas[row], self.quality[row], self.mesh[row] = 1, 0, 0
+        self.replicas[row], self.quality[row], self.mesh[row], self.tiers[row] = 1, 0, 0, 0
         by_resource: tuple[Any, ...] = (self.offered, self.units, self.unhealthy_units, self.attributed)
         for column in (*self.groups, *(column for columns in by_resource for column in columns.values())):
             column[..., row] = 0
