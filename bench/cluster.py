@@ -13,8 +13,10 @@ from bench.objects import PLAIN_NODES, NodeKind, Template
 from bench.wishes import claim_for, surroundings
 from kubenexus.api.codec import decode_list, decode_pod
 from kubenexus.api.core import Node, Pod
+from kubenexus.app.watch.object_cache import ObjectCache, with_shared_parts
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
+from kubenexus.framework.profile import Profile
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
@@ -45,8 +47,10 @@ CROWDED = Kind(NodeKind(tainted_every=10, cordoned_every=20, images=20), residen
 class Cluster:
     """Its ledger, numbers for pods that are used once, and what benches placed."""
 
-    def __init__(self, kind: Kind, nodes: int) -> None:
+    def __init__(self, kind: Kind, nodes: int, profile: Profile | None = None) -> None:
         self.kind = kind
+        self._profile = profile
+        self._objects = ObjectCache()
         self.size = nodes
         self.ledger = Ledger()
         self.numbers = itertools.count()
@@ -56,8 +60,8 @@ class Cluster:
         fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents), kind.wish), self.numbers)
 
     def planner(self) -> Planner:
-        """With all built-in plugins, and knowing no class yet."""
-        return Planner(profile_plugins())
+        """With the plugins of the profile, or kube-scheduler's, and knowing no class yet."""
+        return Planner(profile_plugins(self._profile))
 
     def pods(self, templates: Iterable[Template]) -> list[Pod]:
         """One new pod of each template, decoded from its own bytes."""
@@ -66,7 +70,8 @@ class Cluster:
     def _pod(self, template: Template, number: int) -> Pod:
         if template.wish == "volumes":
             claim_for(self.ledger, number)
-        return decode_pod(objects.pod(template, number).encode())
+        pod = decode_pod(objects.pod(template, number).encode())
+        return with_shared_parts(pod, self._objects.stripped_pod(pod))  # as the event handlers queue it
 
     def drain(self) -> None:
         """Take back everything that was placed."""

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, devices, events, gangs, longest_turn, memory, queue
+from bench import decisions, decoding, devices, events, gangs, longest_turn, memory, queue, shipped
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -98,7 +98,7 @@ def run(plan: Plan) -> Iterator[Result]:
                 yield from _on_cluster(PLAIN, nodes, _wishing(wish, nodes), plan)
         yield from _gangs(nodes, plan)
         if nodes <= MOST_CROWDED:
-            yield from _devices(nodes, plan)
+            yield from _pairs(nodes, plan)
     yield from _queue(plan)
     yield from _decode(plan)
     yield from _longest(plan)
@@ -137,13 +137,13 @@ def _gangs(nodes: int, plan: Plan) -> Iterator[Result]:
             yield timing("commit.gang", case, nodes, _rounds(round_, kernel, plan))
 
 
-def _devices(nodes: int, plan: Plan) -> Iterator[Result]:
-    """Beside the same pods as plain numbers, which are the yardstick."""
-    for (bench, case), make in devices.pairs(nodes).items():
+def _pairs(nodes: int, plan: Plan) -> Iterator[Result]:
+    """Each beside its yardstick: the same pods with kube-scheduler's plugins alone, GPUs as plain numbers."""
+    for (bench, case), make in {**shipped.pairs(nodes), **devices.pairs(nodes)}.items():
         if plan.wants(bench, case):
-            named, plain = make()
+            own, plain = make()
             settle_down()
-            yield timing(bench, case, nodes, interleaved(named, plain, plan.rounds, plan.seconds))
+            yield timing(bench, case, nodes, interleaved(own, plain, plan.rounds, plan.seconds))
     if plan.memory is not None and plan.wants(devices.MEMORY, ""):
         yield devices.memory(nodes)
 

@@ -17,11 +17,12 @@ from tests.plugins import reference
 
 NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
 # They look beyond a node, at other pods or volumes, and so do their references: see `test_affinity_reference`,
-# `test_spread_reference`, `tests/volumes` and `tests/plugins/devices`.
+# `test_spread_reference`, `tests/volumes` `tests/plugins/devices` and `tests/plugins/workload`.
 BEYOND_A_NODE = {
     *("InterPodAffinity", "PodTopologySpread"),
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
     *("DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore"),
+    *("WorkloadAwareScoring", "BackfillScoring", "TenantHardwareAffinityScore"),
 }
 RESOURCES = [
     [("cpu", 1), ("memory", 1)],

@@ -65,7 +65,7 @@ _OWN: Final = {
     "GPUTopology": f"{_FILTER} {_SCORE}",
     "NetworkFabricScore": "filter score",
     "ResourceFragmentationScore": f"{_FILTER} {_SCORE}",
-    "TenantHardwareAffinityScore": "score",
+    "TenantHardwareAffinityScore": f"{_FILTER} {_SCORE}",
     "WorkloadAwareScoring": "score",
     "TopologyScoring": "score",
     "BackfillScoring": "score",
@@ -83,7 +83,15 @@ REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCE
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 # Our own plugins that every other profile has, with their weights.
-_SHIPPED: Final = {"DeviceFit": None, "VRAMScheduler": 5, "GPUTopology": 2, "ResourceFragmentationScore": 5}
+_SHIPPED: Final = {
+    "WorkloadAwareScoring": 3,
+    "BackfillScoring": 2,
+    "TenantHardwareAffinityScore": 12,
+    "DeviceFit": None,
+    "VRAMScheduler": 5,
+    "GPUTopology": 2,
+    "ResourceFragmentationScore": 5,
+}
 SHIPPED_SET: Final = (
     *UPSTREAM_SET,
     *(Plugin(name=name, weight=weight) for name, weight in _SHIPPED.items()),

@@ -11,7 +11,9 @@ from kubenexus.base.errors import Malformed, truncated_key
 from kubenexus.cycle.class_table import ClassTable, WorkCounter
 from kubenexus.cycle.feasibility import INFEASIBLE, Feasibility
 from kubenexus.cycle.repair import refresh
+from kubenexus.cycle.template_signatures import TemplateSignatures, variant_of
 from kubenexus.framework import plugin_results
+from kubenexus.framework.extension_points import Sign
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.pod_limits import PER_ROW, POD_LIMITS, TERMS, Counts, count_entries, limit_exceeded, pod_work
@@ -67,6 +69,7 @@ class ClassCache:
         self.work = WorkCounter()
         self._cache_bytes = cache_bytes
         self._classes: OrderedDict[bytes, CachedClass] = OrderedDict()
+        self._templates = TemplateSignatures()
         self._columns: NodeColumns | None = None
         self._nbytes = 0
 
@@ -81,6 +84,7 @@ class ClassCache:
         """
         if columns is not self._columns:  # of another ledger: no table holds
             self._classes.clear()
+            self._templates = TemplateSignatures()
             self._columns, self._nbytes = columns, 0
         lifted = (
             affinity_without_node_names(pod) if pod.spec.affinity is not None and self.profile_plugins.pins else None
@@ -159,10 +163,21 @@ class ClassCache:
         return ClassifiedPod(pod, table, rejection=Verdict(Code.UNRESOLVABLE, (exceeded,), POD_LIMITS))
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
+        plugins = self.profile_plugins
+        by_pod = plugins.signs_by_pod if has_scheduled_volumes(pod) else plugins.signs_by_pod_without_volumes
+        if not plugins.signs_by_template:
+            return self._sign(pod, columns, by_pod)
+        variant = variant_of(pod, columns)
+        signed = self._templates.find(pod, variant)
+        if signed is None:
+            signed = self._sign(pod, columns, plugins.signs_by_template)
+            self._templates.put(pod, variant, signed)
+        more = self._sign(pod, columns, by_pod)
+        return {**signed, **more} if more else signed
+
+    def _sign(self, pod: Pod, columns: NodeColumns, plugins: list[Sign]) -> dict[str, Any]:
         signed: dict[str, Any] = {}
-        for plugin in (
-            self.profile_plugins.signs if has_scheduled_volumes(pod) else self.profile_plugins.signs_without_volumes
-        ):
+        for plugin in plugins:
             try:  # not `call_plugin`: each pod is signed
                 what = plugin.sign(pod, columns)
             except FAILURES as error:

@@ -119,6 +119,9 @@ class ProfilePlugins:
         self.capacity = [p for p in self._at("filter") if isinstance(p, Capacity)]
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
+        self.signs_by_template = [p for p in self.signs if getattr(p, "signs_template", False) and is_built_in(p)]
+        self.signs_by_pod = [p for p in self.signs if p not in self.signs_by_template]
+        self.signs_by_pod_without_volumes = [p for p in self.signs_without_volumes if p in self.signs_by_pod]
         self.signing = {p.name for p in self.signs}
         self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]

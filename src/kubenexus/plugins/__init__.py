@@ -27,9 +27,12 @@ from kubenexus.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.scheduling_gates import SchedulingGates
 from kubenexus.plugins.taint_toleration import TaintToleration
+from kubenexus.plugins.tenant.hardware_affinity import TenantHardwareAffinityScore
 from kubenexus.plugins.volume_binding.plugin import VolumeBinding
 from kubenexus.plugins.volume_restrictions import VolumeRestrictions
 from kubenexus.plugins.volume_zone import VolumeZone
+from kubenexus.plugins.workload.backfill import BackfillScoring
+from kubenexus.plugins.workload.workload_aware import WorkloadAwareScoring
 
 # In the order they are called, with their default weights. The order decides which reason a rejected node reports.
 BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
@@ -54,6 +57,9 @@ BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
 )
 # Plugins that kube-scheduler does not have. They come after its own, so that its reasons stay the first.
 OWN_ORDER: tuple[tuple[Any, int], ...] = (
+    (WorkloadAwareScoring, 3),
+    (BackfillScoring, 2),
+    (TenantHardwareAffinityScore, 12),
     (DeviceFit, 1),
     (VRAMScheduler, 5),
     (GPUTopology, 2),

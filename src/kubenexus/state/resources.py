@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX, IntColumn, grow
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.undo_log import UndoLog
@@ -48,6 +49,7 @@ class ResourceColumns:
 
     def __init__(self, capacity: int) -> None:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
+        self.of_devices: list[int] = []  # the resources by which kubelets offer GPUs and other devices
         self._deal(np.zeros((capacity, 3, len(BASICS)), np.int64))
         self.endless: IntColumn = np.zeros((len(BASICS), capacity), np.int64)
         self._rows = 0  # rows that were ever used
@@ -121,6 +123,7 @@ class ResourceColumns:
             self.max_allocatable.append(0)
         if names:
             self._cells.clear()
+            self.of_devices = [r for name, r in self.index.items() if is_device_resource(name)]
         return [name for name in names if name in self.index]
 
     def _rename(self, others: dict[str, str]) -> None:

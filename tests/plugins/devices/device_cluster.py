@@ -84,7 +84,13 @@ def offering_nodes(draw: st.DrawFn, name: str, machine: NodeDevices) -> Node:
     resources = {resource: str(max(0, amount + change)) for resource, amount in offered.items()}
     labels = draw(
         st.sampled_from(
-            [{}, {}, {}, {gpu.PRISTINE.key: "false"}, {gpu.PRISTINE.key: "true"}, {tenant.RESERVED_TIER.key: "gold"}]
+            [
+                *({}, {}),
+                {gpu.HARDWARE_TIER.key: "economy"},
+                {gpu.PRISTINE.key: "false", gpu.HARDWARE_TIER.key: "Gold"},
+                {gpu.PRISTINE.key: "true"},
+                {tenant.RESERVED_TIER.key: "gold", "hardware.kubenexus.io/gpu-tier": "standard"},
+            ]
         )
     )
     return a_node(name, cpu=64, resources=resources, labels=labels)

@@ -12,6 +12,15 @@ TYPE = define_key(
     meaning="What kind of work this is. Training and batch are packed, services are spread.",
 )
 
+PLACEMENT = define_key(
+    "workload.kubenexus.io/placement",
+    on="Pod",
+    values=OneOf(("pack", "spread")),
+    default=None,
+    otherwise="by the kind of work",
+    meaning="Whether the pod goes to nodes that are full already, or to empty ones.",
+)
+
 BATCH = define_key(
     "batch.kubernetes.io/job-name",
     on="Pod",

@@ -48,6 +48,7 @@ class DeviceFit(CountsDevices):
     reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
     depends = Depends.USAGE
     supports_one_node = True
+    signs_template = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._sets: dict[Any, _Choice] = {}

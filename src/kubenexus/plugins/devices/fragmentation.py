@@ -30,6 +30,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
+from kubenexus.plugins.devices.reserved_tier import reserved_rank, reserved_ranks
 from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
 from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
 from kubenexus.state.devices.view import part_of, unpacked
@@ -51,6 +52,7 @@ class ResourceFragmentationScore:
     filter_depends = Depends.NODE
     normalize = AS_IS
     supports_one_node = True
+    signs_template = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
@@ -67,9 +69,9 @@ class ResourceFragmentationScore:
         if rank == _NO_GPUS or not nodes.columns.labels.rows_with(tenant.RESERVED_TIER.key):
             return
         if isinstance(nodes, OneNode):
-            verdict.reject(_reserved_rank(nodes.labels.get(tenant.RESERVED_TIER.key, "")) > rank, RESERVED)
+            verdict.reject(reserved_rank(nodes.labels.get(tenant.RESERVED_TIER.key, "")) > rank, RESERVED)
         else:
-            verdict.reject(nodes.cached_until_node_change("reserved tiers", _reserved_ranks) > rank, RESERVED)
+            verdict.reject(reserved_ranks(nodes) > rank, RESERVED)
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
         """Leaves `capacity` as it is: a reserved node refuses each member alike."""
@@ -186,12 +188,3 @@ def _part_points(request: DeviceRequest, sets: Any, used: bool) -> int:
         )
         best = max(best, EXACT if rest == 0 else IN_USE - rest // 100)
     return best
-
-
-def _reserved_ranks(nodes: Nodes) -> Any:
-    codes, column = nodes.label(tenant.RESERVED_TIER.key)
-    return np.array([_reserved_rank(value) for value in column.values.names], np.int64)[codes]
-
-
-def _reserved_rank(value: str) -> int:
-    return RANKS.get(value.strip().lower(), 0)

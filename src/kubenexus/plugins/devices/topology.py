@@ -39,6 +39,7 @@ class GPUTopology(CountsDevices):
     depends = Depends.USAGE
     normalize = AS_IS
     supports_one_node = True
+    signs_template = True
     default_score = 50  # of pods that need no more than one GPU, and of any type
 
     def __init__(self, args: Mapping[str, Any]) -> None:

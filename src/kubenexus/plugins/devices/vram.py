@@ -44,6 +44,7 @@ class VRAMScheduler(CountsDevices):
     depends = Depends.USAGE
     normalize = AS_IS
     supports_one_node = True
+    signs_template = True
     default_score = 60
 
     def __init__(self, args: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from kubenexus.plugins.node_resources.balance import balance, balance_of_node, c
 from kubenexus.plugins.node_resources.combined import CombinedResourceRule
 from kubenexus.plugins.node_resources.fit import NodeResourcesFit
 from kubenexus.plugins.node_resources.strategies import amounts_of
+from kubenexus.plugins.workload.workload_aware import WorkloadAwareScoring
 from kubenexus.state.view import ALLOC, USED, Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
@@ -55,7 +56,7 @@ class NodeResourcesBalancedAllocation:
         plain = self._resources == [("cpu", True), ("memory", True)]
         if not plain or not isinstance(fit, NodeResourcesFit) or not fit.plain:
             return None
-        return CombinedResourceRule(fit.name, self.name)
+        return CombinedResourceRule(fit.name, self.name, others.get(WorkloadAwareScoring.name))
 
     def _wanted(self, pod: PodClass) -> AmountVector:
         """Returns the pod's requests. An extended resource that it does not request does not count."""

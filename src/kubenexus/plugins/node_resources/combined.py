@@ -1,8 +1,9 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation combined, for ordinary pods and default arguments.
+"""NodeResourcesFit, NodeResourcesBalancedAllocation and, where the profile has it, WorkloadAwareScoring combined, for
+ordinary pods and default arguments.
 
-Both compute how full a node would be, and both run again on every row with a new pod: after each decision, for each
+All compute how full a node is or would be, and all run again on every row with a new pod: after each decision, for each
 class. The combination reads the amounts once, and checks once that none is insufficient. Its results equal those of the
-two plugins. For the less simple cases (an insufficient amount, a node without memory, a pod with a GPU) it returns
+plugins. For the less simple cases (an insufficient amount, a node without memory, a pod with a GPU) it returns
 None, and the caller runs the plugins.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 from kubenexus.base.arrays import FLOAT_EXACT_MAX, IntColumn
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.node_resources.balance import balance_of_two, current_balance
+from kubenexus.plugins.workload.workload_aware import WorkloadAwareScoring
 from kubenexus.state.resources import BASICS, COMMON_RESOURCES, CPU, MEMORY, PODS
 from kubenexus.state.view import ALLOC, FREE_NONZERO, USED, Nodes, OneNode
 
@@ -37,15 +39,19 @@ class _Wanted:
 class CombinedResourceRule:
     """See `framework.extension_points.CombinedRule`. Only for LeastAllocated and balance over cpu and memory alike."""
 
-    def __init__(self, *names: str) -> None:
-        self.names = list(names)
+    def __init__(self, fit: str, balanced: str, workload: Any = None) -> None:
+        self._workload = workload if isinstance(workload, WorkloadAwareScoring) else None
+        self.names = [fit, balanced] if self._workload is None else [fit, balanced, self._workload.name]
 
-    def rows(self, pod: PodClass, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
+    def rows(self, pod: PodClass, nodes: Nodes) -> tuple[IntColumn, ...] | None:
         wanted, resources = self._wanted(pod), nodes.columns.resources
         layout = resources.layout(_NAMES)
         if wanted is None or not layout.exact or layout.fewest != nodes.columns.size:
             return None
-        return self._all(wanted, nodes) if nodes.rows is None else self._some(wanted, nodes)
+        found = self._all(wanted, nodes) if nodes.rows is None else self._some(wanted, nodes)
+        if found is None or self._workload is None:
+            return found
+        return (*found, self._workload.scores(pod, nodes))
 
     def _all(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
         """Computes from columns that all classes share."""
@@ -82,7 +88,7 @@ class CombinedResourceRule:
         evened >>= _ONE
         return _emptiness(spare, capacity), evened
 
-    def row(self, pod: PodClass, node: OneNode) -> tuple[int, int] | None:
+    def row(self, pod: PodClass, node: OneNode) -> tuple[int, ...] | None:
         wanted, there, taken, counted = self._wanted(pod), node.allocs, node.uses, node.nonzero
         if wanted is None:
             return None
@@ -99,7 +105,8 @@ class CombinedResourceRule:
         apart = abs(used_cpu / cpu - used_memory / memory)
         before = abs(taken[CPU] / cpu - taken[MEMORY] / memory)
         even = int((1 - apart / 2) * 100.0) - int((1 - before / 2) * 100.0)
-        return (100 * spare_cpu // cpu + 100 * spare_memory // memory) // 2, (150 + even) // 2
+        empty, evened = (100 * spare_cpu // cpu + 100 * spare_memory // memory) // 2, (150 + even) // 2
+        return (empty, evened) if self._workload is None else (empty, evened, self._workload.scores(pod, node))
 
     def _wanted(self, pod: PodClass) -> _Wanted | None:
         return pod.cached("resources together", lambda: self._ordinary(pod))

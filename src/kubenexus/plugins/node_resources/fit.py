@@ -5,6 +5,7 @@ cannot be helped by evictions. Score: the weighted mean over some resources of h
 (MostAllocated) or how well-shaped (RequestedToCapacityRatio) the node would be.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from kubenexus.plugins.node_resources.strategies import LEAST_ALLOCATED, Strateg
 from kubenexus.state.view import ALLOC, FREE, FREE_NONZERO, NONZERO, Nodes, OneNode
 
 _TOGETHER = 8  # resources that are compared as one table
+_TOO_MANY_PODS = Reason("Too many pods")
 
 
 class NodeResourcesFit:
@@ -46,13 +48,8 @@ class NodeResourcesFit:
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
         if isinstance(nodes, OneNode):
-            allocs, uses = nodes.allocs, nodes.uses
-            for r, amount in asked.cells(nodes.rows_of(asked.names)):
-                if amount > allocs[r] - uses[r]:
-                    break
-            else:
-                return
-            nodes = nodes.as_column()
+            self._filter_one(asked, nodes, verdict)
+            return
         if nodes.rows is None and asked.within(nodes.min_free(asked.names)):
             return
         if len(asked.names) > _TOGETHER:
@@ -64,6 +61,19 @@ class NodeResourcesFit:
             for i, name in enumerate(asked.names):
                 if any_true(lacking[i]):
                     self._reject(name, lacking[i], amounts[ALLOC, i] < asked.values[i], nodes, verdict)
+
+    @staticmethod
+    def _filter_one(asked: AmountVector, node: OneNode, verdict: NodeVerdict) -> None:
+        """The same for one row. A resource that a DeviceClass backs is lacking only where a device plugin offers it."""
+        allocs, uses = node.allocs, node.uses
+        for i, (r, amount) in enumerate(asked.cells(node.rows_of(asked.names))):
+            if amount > allocs[r] - uses[r]:
+                name = asked.names[i]
+                if name == "pods":
+                    verdict.reject(True, _TOO_MANY_PODS)
+                elif allocs[r] > 0 or not node.is_device_class_resource(name):
+                    code = Code.UNRESOLVABLE if allocs[r] < amount else Code.UNSCHEDULABLE
+                    verdict.reject(True, _insufficient(name, code))
 
     def _one_by_one(self, asked: AmountVector, nodes: Nodes, verdict: NodeVerdict) -> None:
         """Does the same for a pod with many resources: a table of all of them takes 40 bytes a resource and node. Of
@@ -81,7 +91,7 @@ class NodeResourcesFit:
 
     def _reject(self, name: str, lacking: Any, too_small: Any, nodes: Nodes, verdict: NodeVerdict) -> None:
         if name == "pods":
-            verdict.reject(lacking, Reason("Too many pods"))
+            verdict.reject(lacking, _TOO_MANY_PODS)
             return
         if nodes.is_device_class_resource(name):  # where no device plugin offers it, DynamicResources decides
             lacking &= nodes.alloc(name) > 0
@@ -148,5 +158,6 @@ class NodeResourcesFit:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def _insufficient(name: str, code: Code) -> Reason:
     return Reason(f"Insufficient {truncated(name)}", code)

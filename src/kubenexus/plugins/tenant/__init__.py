@@ -1,0 +1,1 @@
+"""Plugins that place a pod by the tier of its tenant."""

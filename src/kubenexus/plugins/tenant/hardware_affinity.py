@@ -1,0 +1,116 @@
+"""TenantHardwareAffinityScore: the best GPUs for the tenants that pay for them, and cheap ones for the others.
+
+Score of a pod with GPUs, by the tier of its tenant and the hardware tier of the node (`hardware_tier`):
+
+              premium  standard  economy  not known  no GPUs
+    gold      100      70        60       70         50
+    silver    20       100       70       70         50
+    bronze    0        50        100      70         50
+
+It is a preference: a bronze pod gets a premium GPU when no other is free. Pods without GPUs score 50 on nodes without
+GPUs and less on others, the less the more precious the GPUs are.
+
+Filter, only where the configuration has `allowedTiers` for the tenant or its tier: GPU pods get no other hardware.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.hardware_tier import HardwareTier
+from kubenexus.base.arrays import IntColumn
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import AS_IS, Depends
+from kubenexus.framework.job import JobView
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.plugins.devices.hardware_tier import hardware_tiers
+from kubenexus.plugins.devices.request import needs_of
+from kubenexus.plugins.devices.tenant_tier import tier_of
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+NOT_ALLOWED: Final = Reason("node(s) had GPUs of a tier that the tenant may not use", Code.UNRESOLVABLE)
+NEUTRAL: Final = 50
+NOT_KNOWN: Final = 70
+# By tenant tier: the points of premium, standard and economy hardware.
+POINTS: Final = {"gold": (100, 70, 60), "silver": (20, 100, 70), "bronze": (0, 50, 100)}
+# Of pods without GPUs, on nodes whose GPUs have the tier.
+WITHOUT_GPUS: Final = {
+    HardwareTier.NONE: NEUTRAL,
+    HardwareTier.ECONOMY: 20,
+    HardwareTier.STANDARD: 10,
+    HardwareTier.PREMIUM: 0,
+    HardwareTier.UNKNOWN: 10,
+}
+_NO_GPUS: Final = ""  # signed for pods without GPUs
+_HARDWARE: Final = (HardwareTier.PREMIUM, HardwareTier.STANDARD, HardwareTier.ECONOMY)
+
+
+class TenantHardwareAffinityScore:
+    name = "TenantHardwareAffinityScore"
+    reads = ()
+    depends = Depends.NODE
+    normalize = AS_IS
+    signs_template = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        costs = {tier: float((args.get("costFactors") or {}).get(tier.label, 1.0)) for tier in _HARDWARE}
+        given = args.get("scores") or {}
+        self._points = {
+            tier: _column(tier, {**_by_label(usual), **given.get(tier, {})}, costs) for tier, usual in POINTS.items()
+        }
+        self._without: Any = np.array([WITHOUT_GPUS[tier] for tier in HardwareTier], np.uint8)
+        allowed = args.get("allowedTiers") or {}
+        self._refused = {tier: _refused(labels) for tier, labels in allowed.items()}
+
+    def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
+        return _NO_GPUS if needs_of(pod) is None else tier_of(pod, nodes)
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        refused = self._refused.get(pod.signed.get(self.name, _NO_GPUS))
+        if refused is not None:
+            verdict.reject(refused[hardware_tiers(nodes)], NOT_ALLOWED)
+
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
+        """Leaves `capacity` as it is: a node refuses each member alike."""
+
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        return {}
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        tier = pod.signed.get(self.name, _NO_GPUS)
+        if tier == _NO_GPUS and not nodes.columns.devices.count:
+            return NEUTRAL
+        if tier != _NO_GPUS:
+            found: IntColumn = self._points[tier][hardware_tiers(nodes)]
+            return found
+        own = np.where(nodes.devices.offered("") == 0, HardwareTier.NONE, hardware_tiers(nodes))
+        kept: IntColumn = self._without[own]
+        return kept
+
+    events_to_register = (
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE),
+    )
+
+
+def _by_label(points: tuple[int, int, int]) -> dict[str, int]:
+    return {tier.label: each for tier, each in zip(_HARDWARE, points, strict=True)}
+
+
+def _column(tenant: str, points: Mapping[str, int], costs: Mapping[HardwareTier, float]) -> Any:
+    """Returns the points by hardware tier. Hardware above the tenant's own counts less by its cost factor."""
+    column = np.full(len(HardwareTier), NOT_KNOWN, np.uint8)
+    column[HardwareTier.NONE] = NEUTRAL
+    own = dict(zip(POINTS, _HARDWARE, strict=True))[tenant]
+    for tier in _HARDWARE:
+        column[tier] = int(points[tier.label] / costs[tier]) if tier > own else points[tier.label]
+    return column
+
+
+def _refused(allowed: Any) -> Any:
+    """Returns by hardware tier whether GPU pods are refused. What is not known is refused too: it may be any."""
+    return np.array([tier is not HardwareTier.NONE and tier.label not in allowed for tier in HardwareTier], np.bool_)
