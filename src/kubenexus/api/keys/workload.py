@@ -32,14 +32,21 @@ BATCH = define_key(
         "spark-role",
         "spark-app-id",
         "spark-app-selector",
+        "spark-exec-id",
+        "sparkoperator.k8s.io/app-name",
         "tf-replica-type",
         "pytorch-replica-type",
         "pytorch-job-name",
         "mpi-job-role",
         "ray.io/node-type",
+        "ray.io/cluster",
+        "ray.io/is-ray-node",
         "kubeflow.org/component",
         "jobset.sigs.k8s.io/jobset-name",
+        "jobset.sigs.k8s.io/replicatedjob-name",
         "volcano.sh/job-name",
+        "volcano.sh/task-spec",
+        "workflows.argoproj.io/workflow",
     ),
 )
 
@@ -52,7 +59,10 @@ TRAINING = define_key(
     meaning="The mark of a training job.",
     aliases=(
         "training.kubeflow.org/replica-type",
+        "training.kubeflow.org/replica-index",
         "training.kubeflow.org/job-role",
+        "training.kubeflow.org/operator-name",
+        "trainer.kubeflow.org/trainjob-ancestor-step",
         "pytorch.org/job-name",
         "tensorflow.org/job-name",
     ),
@@ -65,7 +75,27 @@ INFERENCE = define_key(
     default=False,
     kind=KeyKind.LABEL,
     meaning="The mark of a model server.",
-    aliases=("serving.kubeflow.org/inferenceservice", "seldon.io/deployment"),
+    aliases=(
+        "serving.kserve.io/inferencegraph",
+        "serving.kubeflow.org/inferenceservice",
+        "seldon.io/deployment",
+        "seldon-deployment-id",
+        "ray.io/serve",
+        "nvidia.com/dynamo-graph-deployment-name",
+        "nvidia.com/dynamo-component-type",
+        "nvidia.com/dynamo-component",
+        "grove.io/podclique",
+        "leaderworkerset.sigs.k8s.io/name",
+    ),
+)
+
+RAY_ORIGIN = define_key(
+    "ray.io/originated-from-crd",
+    on="Pod",
+    values=Text("RayService"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="`RayService` marks a model server.",
 )
 
 INTERACTIVE = define_key(
@@ -75,7 +105,12 @@ INTERACTIVE = define_key(
     default=False,
     kind=KeyKind.LABEL,
     meaning="The mark of a notebook that a person waits for.",
-    aliases=("app.rstudio.com/rstudio-server",),
+    aliases=(
+        "app.rstudio.com/rstudio-server",
+        "hub.jupyter.org/username",
+        "hub.jupyter.org/servername",
+        "notebook-name",
+    ),
 )
 
 APP_COMPONENT = define_key(
@@ -84,7 +119,7 @@ APP_COMPONENT = define_key(
     values=Text("predictor"),
     default=None,
     kind=KeyKind.LABEL,
-    meaning="`predictor`, `inference` and `serving` mark a model server.",
+    meaning="The words `predictor`, `inference` and `serving` mark a model server; whole words only.",
 )
 
 APP_NAME = define_key(

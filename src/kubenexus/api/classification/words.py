@@ -1,0 +1,86 @@
+"""Whole words in names of applications and images. `identity` does not contain the word `ide`.
+
+A word is a run of ASCII letters and digits; all other characters separate words.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MAX_TEXT: Final = 253  # characters of a name or an image; what follows is not read
+_KEPT: Final = 1024  # texts whose word is remembered: 80 ns instead of 600 ns
+
+# Applications in which a person works. A `-` in a word stands for any separator.
+_APPLICATIONS: Final = (
+    "jupyter",
+    "jupyterhub",
+    "jupyterlab",
+    "rstudio",
+    "vscode",
+    "openvscode",
+    "code-server",
+    "codeserver",
+    "nteract",
+)
+# Further words that name such an application; in the name of an image they say too little.
+_SESSIONS: Final = ("ide", "repl", "lab", "notebook", "notebooks")
+# `notebook-controller` serves notebooks and is none.
+_AROUND: Final = ("controller", "operator", "webhook", "exporter")
+_SERVERS: Final = ("predictor", "inference", "serving")
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    found = "|".join(word.replace("-", "[^a-z0-9]+") for word in words)
+    return re.compile(f"(?<![a-z0-9])(?:{found})(?![a-z0-9])")
+
+
+_INTERACTIVE_NAME: Final = _pattern((*_APPLICATIONS, *_SESSIONS))
+_INTERACTIVE_IMAGE: Final = _pattern(_APPLICATIONS)
+_NOT_INTERACTIVE: Final = _pattern(_AROUND)
+_SERVING: Final = _pattern(_SERVERS)
+
+
+def interactive_word(name: str) -> str:
+    """Returns the word in an application's name that shows interactive work, or ""."""
+    return _interactive_word(name[:MAX_TEXT])
+
+
+def serving_word(component: str) -> str:
+    """Returns the word in the name of a component that shows a model server, or ""."""
+    return _serving_word(component[:MAX_TEXT])
+
+
+def interactive_image_word(image: str) -> str:
+    """Returns the word in the path of an image that shows interactive work, or "". The registry, the tag and the digest
+    do not count."""
+    path = image_path(image)
+    word = _first(_INTERACTIVE_IMAGE, path)
+    return "" if word and _NOT_INTERACTIVE.search(path) else word
+
+
+def image_path(image: str) -> str:
+    """Returns the path of an image in lower case: `jupyter/scipy-notebook` of `quay.io/jupyter/scipy-notebook:2025`."""
+    path = image[:MAX_TEXT].lower().partition("@")[0]
+    host, slash, rest = path.partition("/")
+    if slash and ("." in host or ":" in host or host == "localhost"):
+        path = rest
+    head, slash, last = path.rpartition("/")
+    return head + slash + last.partition(":")[0]
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _interactive_word(name: str) -> str:
+    text = name.lower()
+    word = _first(_INTERACTIVE_NAME, text)
+    return "" if word and _NOT_INTERACTIVE.search(text) else word
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _serving_word(component: str) -> str:
+    return _first(_SERVING, component.lower())
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[0] if match else ""
