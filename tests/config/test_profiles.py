@@ -11,7 +11,15 @@ from kubenexus.framework.profile import Factory, ProfilePlugins, TieBreak
 from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, OWN_ORDER, shipped_profile
 from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, problems
 
-OWN = ["DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore", "Coscheduling", "GangPreemption"]
+OWN = [
+    "ProfileClassifier",
+    "DeviceFit",
+    "VRAMScheduler",
+    "GPUTopology",
+    "ResourceFragmentationScore",
+    "Coscheduling",
+    "GangPreemption",
+]
 
 # `kube-scheduler --write-config-to` of 1.37, its feature gates as they are.
 UPSTREAM = (

@@ -84,6 +84,7 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 # Our own plugins that every other profile has, with their weights.
 _SHIPPED: Final = {
+    "ProfileClassifier": None,
     "WorkloadAwareScoring": 3,
     "BackfillScoring": 2,
     "TenantHardwareAffinityScore": 12,

@@ -32,6 +32,7 @@ from kubenexus.plugins.volume_binding.plugin import VolumeBinding
 from kubenexus.plugins.volume_restrictions import VolumeRestrictions
 from kubenexus.plugins.volume_zone import VolumeZone
 from kubenexus.plugins.workload.backfill import BackfillScoring
+from kubenexus.plugins.workload.profile_classifier import ProfileClassifier
 from kubenexus.plugins.workload.workload_aware import WorkloadAwareScoring
 
 # In the order they are called, with their default weights. The order decides which reason a rejected node reports.
@@ -57,6 +58,7 @@ BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
 )
 # Plugins that kube-scheduler does not have. They come after its own, so that its reasons stay the first.
 OWN_ORDER: tuple[tuple[Any, int], ...] = (
+    (ProfileClassifier, 1),
     (WorkloadAwareScoring, 3),
     (BackfillScoring, 2),
     (TenantHardwareAffinityScore, 12),
