@@ -95,6 +95,13 @@ WORKLOADS_OLDEST: Final = ApiResource("Workload", "workloads", "v1alpha1", SCHED
 COSCHEDULING_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
 VOLCANO_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
 
+# Of Kueue, where that is installed.
+KUEUE: Final = "kueue.x-k8s.io"
+LOCAL_QUEUES: Final = ApiResource("LocalQueue", "localqueues", "v1beta2", KUEUE)
+LOCAL_QUEUES_OLD: Final = ApiResource("LocalQueue", "localqueues", "v1beta1", KUEUE)
+CLUSTER_QUEUES: Final = ApiResource("ClusterQueue", "clusterqueues", "v1beta2", KUEUE, namespaced=False)
+CLUSTER_QUEUES_OLD: Final = ApiResource("ClusterQueue", "clusterqueues", "v1beta1", KUEUE, namespaced=False)
+
 EVENTS: Final = ApiResource("Event", "events", group="events.k8s.io")
 LEASES: Final = ApiResource("Lease", "leases", group="coordination.k8s.io")
 TOKEN_REVIEWS: Final = ApiResource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)

@@ -35,6 +35,7 @@ class EventResource(enum.Enum):
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     NODE_RESOURCE_TOPOLOGY = "topology.node.k8s.io/NodeResourceTopology"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
+    NAMESPACE = "Namespace"  # or a Kueue queue: the waiting pod's tenant has another tier
     ANYTHING = "*"
 
     __hash__ = object.__hash__  # members are singletons, and the hash of Enum is a Python call

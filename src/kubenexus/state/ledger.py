@@ -35,6 +35,7 @@ from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
 from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 from kubenexus.state.volumes.store import ChangedRows
@@ -46,8 +47,8 @@ class Ledger:
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
     same. Only code of this package writes to `nodes` and `pods`. No method blocks or does I/O."""
 
-    def __init__(self) -> None:
-        self.nodes = NodeColumns()
+    def __init__(self, tenants: Tenants | None = None) -> None:
+        self.nodes = NodeColumns(tenants)
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
@@ -424,6 +425,7 @@ class Ledger:
 
     def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
         self.nodes.pods.upsert_namespace(name, labels)
+        self.nodes.tenants.set_namespace(name, labels)
         self.nodes.cluster_version += 1
         self.generation += 1
 

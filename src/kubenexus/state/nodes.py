@@ -29,6 +29,7 @@ from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import HostPortUse
 from kubenexus.state.resources import PODS, ResourceColumns
 from kubenexus.state.taints import TaintColumn
+from kubenexus.state.tenants import Tenants
 from kubenexus.state.undo_log import UndoLog
 from kubenexus.state.volumes.store import VolumeStore
 
@@ -41,7 +42,7 @@ _NOT_YET: Any = object()
 class NodeColumns:
     """All columns and the rows' names. Only the ledger and its transactions write here."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenants: Tenants | None = None) -> None:
         self.capacity = _FIRST_CAPACITY
         self.size = 0
         self.count = 0
@@ -61,6 +62,7 @@ class NodeColumns:
         self.ports = HostPortUse()
         self.devices = DeviceColumns(self.capacity)
         self.pods = PodColumns(self.labels)
+        self.tenants = Tenants() if tenants is None else tenants
         self.default_selectors = DefaultSelectors()
         self.volumes = VolumeStore(self.row_of, self.capacity)
         self.derived = DerivedColumns()

@@ -12,6 +12,7 @@ from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
+from kubenexus.api.kueue import ClusterQueue, LocalQueue
 from kubenexus.api.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -68,6 +69,16 @@ def _unread(kind: type[Any]) -> KindHandler:
 
 KINDS: dict[str, KindHandler] = {
     "Namespace": KindHandler(Namespace, Ledger.upsert_namespace, Ledger.remove_namespace),
+    "ClusterQueue": KindHandler(
+        ClusterQueue,
+        lambda ledger, thing: ledger.nodes.tenants.set_cluster_queue(thing),
+        lambda ledger, key: ledger.nodes.tenants.remove_cluster_queue(key),
+    ),
+    "LocalQueue": KindHandler(
+        LocalQueue,
+        lambda ledger, thing: ledger.nodes.tenants.set_local_queue(thing),
+        lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
+    ),
     "DeviceClass": KindHandler(DeviceClass, Ledger.upsert_device_class, Ledger.remove_device_class),
     "ResourceSlice": KindHandler(ResourceSlice, Ledger.upsert_resource_slice, Ledger.remove_resource_slice),
     "NodeResourceTopology": KindHandler(NodeResourceTopology, Ledger.upsert_node_topology, Ledger.remove_node_topology),
@@ -94,6 +105,8 @@ KINDS: dict[str, KindHandler] = {
 
 
 GROUP_KINDS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD})
+# Kinds that tell whose a pod is.
+TENANT_KINDS = frozenset({"Namespace", "LocalQueue", "ClusterQueue"})
 
 
 def kind_name(kind: str, group: str) -> str:

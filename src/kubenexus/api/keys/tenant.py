@@ -4,6 +4,8 @@ from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
 TIERS = ("gold", "silver", "bronze")
+# The words that tiers of hardware have.
+_HARDWARE_WORDS = {"premium": "gold", "standard": "silver", "economy": "bronze"}
 
 # A pod that fills gaps agrees to be evicted, so `true` means preemptible; `false` has no such meaning.
 _FILLS_GAPS = {"false": ""}
@@ -11,7 +13,7 @@ _FILLS_GAPS = {"false": ""}
 TIER = define_key(
     "tenant.kubenexus.io/tier",
     on=("Namespace", "ClusterQueue", "LocalQueue"),
-    values=OneOf(TIERS),
+    values=OneOf(TIERS, _HARDWARE_WORDS),
     default="bronze",
     meaning="The tenant's tier.",
     aliases=("scheduling.kubenexus.io/tier",),
@@ -20,10 +22,10 @@ TIER = define_key(
 POD_TIER = define_key(
     "tenant.kubenexus.io/tier",
     on="Pod",
-    values=OneOf(TIERS),
+    values=OneOf(TIERS, _HARDWARE_WORDS),
     default=None,
-    otherwise="the namespace's tier",
-    meaning="A tier for this pod alone. It can lower the pod's tier, never raise it above the namespace's.",
+    otherwise="the tenant's tier",
+    meaning="A tier for this pod alone. It can lower the pod's tier, never raise it above its queue's or namespace's.",
     aliases=(
         Spelling(
             "scheduling.kubenexus.io/priority-tier",
@@ -34,17 +36,18 @@ POD_TIER = define_key(
 
 NAME = define_key(
     "tenant.kubenexus.io/name",
-    on=("Namespace", "Pod"),
+    on="Namespace",
     values=Text("research"),
     default=None,
-    otherwise="the namespace",
+    otherwise="the ClusterQueue of the pod's LocalQueue, or the namespace",
+    kind=KeyKind.LABEL,
     meaning="The tenant's name.",
 )
 
 RESERVED_TIER = define_key(
     "tenant.kubenexus.io/reserved-tier",
     on="Node",
-    values=OneOf((*TIERS, "none")),
+    values=OneOf((*TIERS, "none"), _HARDWARE_WORDS),
     default="none",
     meaning="The node is kept for tenants of this tier and above.",
 )

@@ -32,7 +32,7 @@ from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
 from kubenexus.plugins.devices.reserved_tier import reserved_rank, reserved_ranks
 from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
-from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
+from kubenexus.plugins.devices.tenant_tier import RANKS, TIER_EVENT, tier_of
 from kubenexus.state.devices.view import part_of, unpacked
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -141,7 +141,7 @@ class ResourceFragmentationScore:
         best: IntColumn = np.maximum(fresh.max(axis=0, initial=0), np.where(rest < _NOTHING_BEGUN, points, 0))
         return best
 
-    events_to_register = DEVICE_EVENTS
+    events_to_register = (*DEVICE_EVENTS, TIER_EVENT)
 
 
 def _kept_whole(total: Any) -> Any:

@@ -15,8 +15,11 @@ def reserved_ranks(nodes: Nodes) -> Any:
 
 
 def reserved_rank(value: str) -> int:
-    """Returns the rank that a value of the label states."""
-    return RANKS.get(value.strip().lower(), 0)
+    """Returns the rank of the tier that a node is reserved for; 0 for none, and for a word that is none."""
+    try:
+        return RANKS[tenant.RESERVED_TIER.values.parse(value)]
+    except ValueError:
+        return 0
 
 
 def _ranks(nodes: Nodes) -> Any:

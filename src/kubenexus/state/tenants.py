@@ -1,0 +1,238 @@
+"""Who a pod belongs to: the name and the tier of its tenant, from watched namespaces and Kueue queues.
+
+The tier is the first of these that is set:
+
+    1. the key `tenant.kubenexus.io/tier` of the LocalQueue that the pod names, at most that of its ClusterQueue
+    2. that key of the ClusterQueue
+    3. that label of the namespace
+    4. for a pod that names a LocalQueue: a word in the label `tenant.kubenexus.io/name` of the namespace
+    5. the pod's priority class, and 6. the pod's own key, if the configuration allows it
+    7. bronze
+
+A pod's priority class and its own key can always lower the tier of the first four steps, and never raise it. A queue
+that does not exist is ignored. A namespace that is not known, or no longer, has no tier.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from kubenexus.api.core import Pod
+from kubenexus.api.keys import tenant
+from kubenexus.api.keys.reading import read_key
+from kubenexus.api.kueue import ClusterQueue, LocalQueue
+
+# By rank: a node that is reserved for a tier takes pods of that rank and above.
+RANKS: Final = {"none": 0, "bronze": 1, "silver": 2, "gold": 3}
+GOLD, SILVER, BRONZE = tenant.TIERS
+
+_WORDS: Final = {"prod": GOLD, "production": GOLD, "staging": SILVER, "dev": BRONZE}
+_BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")
+_CLASSES: Final = {
+    "high-priority": GOLD,
+    "system-cluster-critical": GOLD,
+    "system-node-critical": GOLD,
+    "medium-priority": SILVER,
+    "default-priority": SILVER,
+    "low-priority": BRONZE,
+    "best-effort": BRONZE,
+}
+_QUEUE: Final = tenant.QUEUE.key
+_POD_KEYS: Final = tenant.POD_TIER.keys
+
+
+class Tenant(NamedTuple):
+    """The owner of a pod, in events, metrics and shares. Several namespaces may be one tenant."""
+
+    name: str
+    tier: str
+
+
+class _Queue(NamedTuple):
+    """What is read of a LocalQueue: its ClusterQueue, and its own tier or ""."""
+
+    cluster_queue: str
+    tier: str
+
+
+class _Namespace(NamedTuple):
+    """What is read of a namespace: the tenant's name or "", and the tier or ""."""
+
+    name: str
+    tier: str
+
+
+class _Given(NamedTuple):
+    """The tenant of a pod before its own fields are read. `is_set`: the tier is not just the default."""
+
+    tenant: Tenant
+    is_set: bool
+
+
+_UNKNOWN: Final = _Namespace("", "")
+_MAX_REMEMBERED: Final = 10_000
+
+
+class Tenants:
+    """The tenants of all pods. Only the ledger and the handlers of watched kinds write here; each change takes the same
+    time however many queues a namespace has.
+
+    `own_tier` are the scheduler names whose pods may choose a tier where neither queue nor namespace has one.
+    """
+
+    def __init__(self, own_tier: Collection[str] = ()) -> None:
+        self._own_tier = frozenset(own_tier)
+        self._namespaces: dict[str, _Namespace] = {}
+        self._local_queues: dict[str, dict[str, _Queue]] = {}
+        self._cluster_queues: dict[str, str] = {}  # their tiers; "" for none
+        self._users: dict[str, dict[tuple[str, str], None]] = {}  # by ClusterQueue: its LocalQueues
+        # What was worked out, by namespace and by LocalQueue.
+        self._alone: dict[str, _Given] = {}
+        self._queued: dict[str, dict[str, _Given]] = {}
+        self._changed: dict[str, None] = {}
+
+    def of(self, pod: Pod) -> Tenant:
+        """Returns the tenant of a pod. Called several times for each pod that is signed."""
+        given = self._given(pod)
+        if given.tenant.tier == BRONZE and (given.is_set or not self._own_tier):
+            return given.tenant
+        return self._with_own_tier(pod, given)
+
+    def scope(self, pod: Pod) -> str:
+        """Returns what the tier of a pod depends on besides the pod. While it is equal, equal pods have equal tiers. An
+        ordinary bronze pod has ""."""
+        given = self._given(pod)
+        if not given.is_set or (given.tenant.tier == BRONZE and not self._own_tier):
+            return ""
+        return given.tenant.tier
+
+    def take_changed(self) -> list[str]:
+        """Returns the namespaces whose pods may have other tenants since the last call."""
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
+
+    # --- watched objects ------------------------------------------------------------------------------------------
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """Sets the labels of a namespace (None: it is gone)."""
+        before = self._namespaces.get(name, _UNKNOWN)
+        if labels is None:
+            self._namespaces.pop(name, None)
+        else:
+            self._namespaces[name] = _Namespace(read_key(tenant.NAME, labels, {}).value or "", _tier(labels, {}))
+        if labels is None or self._namespaces[name] != before:
+            self._alone.pop(name, None)
+            self._queued.pop(name, None)
+        if self._namespaces.get(name, _UNKNOWN) != before:
+            self._changed[name] = None
+
+    def set_local_queue(self, queue: LocalQueue) -> None:
+        meta, cluster_queue = queue.metadata, queue.spec.cluster_queue
+        self._set_queue(meta.namespace, meta.name, _Queue(cluster_queue, _tier(meta.labels, meta.annotations)))
+
+    def remove_local_queue(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        self._set_queue(namespace, name, None)
+
+    def set_cluster_queue(self, queue: ClusterQueue) -> None:
+        meta = queue.metadata
+        self._set_cluster_queue(meta.name, _tier(meta.labels, meta.annotations))
+
+    def remove_cluster_queue(self, name: str) -> None:
+        self._set_cluster_queue(name, None)
+
+    def _set_queue(self, namespace: str, name: str, queue: _Queue | None) -> None:
+        queues = self._local_queues.setdefault(namespace, {})
+        before = queues.pop(name, None)
+        if before is not None and before != queue:
+            users = self._users[before.cluster_queue]
+            del users[namespace, name]
+            if not users:
+                del self._users[before.cluster_queue]
+        if queue is not None:
+            queues[name] = queue
+            self._users.setdefault(queue.cluster_queue, {})[namespace, name] = None
+        if not queues:
+            del self._local_queues[namespace]
+        if before != queue:  # Kueue writes the status of a queue for each of its workloads
+            self._forget_queue(namespace, name)
+
+    def _set_cluster_queue(self, name: str, tier: str | None) -> None:
+        if self._cluster_queues.get(name) == tier:
+            return
+        if tier is None:
+            del self._cluster_queues[name]
+        else:
+            self._cluster_queues[name] = tier
+        for namespace, queue in self._users.get(name, {}):
+            self._forget_queue(namespace, queue)
+
+    def _forget_queue(self, namespace: str, name: str) -> None:
+        self._queued.get(namespace, {}).pop(name, None)
+        self._changed[namespace] = None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def _given(self, pod: Pod) -> _Given:
+        meta = pod.metadata
+        namespace = meta.namespace
+        queues = self._local_queues.get(namespace)
+        if queues is not None:
+            queue = meta.labels.get(_QUEUE)
+            if queue in queues:
+                known = self._queued.get(namespace)
+                given = None if known is None else known.get(queue)
+                return self._of_queue(namespace, queue, queues[queue]) if given is None else given
+        return self._alone.get(namespace) or self._of_namespace(namespace)
+
+    def _of_namespace(self, namespace: str) -> _Given:
+        read = self._namespaces.get(namespace, _UNKNOWN)
+        if len(self._alone) - len(self._namespaces) > _MAX_REMEMBERED:  # pods outlive their namespaces by a moment
+            self._alone.clear()
+        given = _Given(Tenant(read.name or namespace, read.tier or BRONZE), read.tier != "")
+        self._alone[namespace] = given
+        return given
+
+    def _of_queue(self, namespace: str, name: str, queue: _Queue) -> _Given:
+        """Returns the tenant of pods that name this LocalQueue. Without a name of its own the tenant has the name of
+        the ClusterQueue: LocalQueues of different tenants often have the same."""
+        read, most = self._namespaces.get(namespace, _UNKNOWN), self._cluster_queues.get(queue.cluster_queue)
+        own = lower(queue.tier, most) if queue.tier and most else queue.tier or most
+        tier = own or read.tier or (_from_words(read.name) if read.name else "")
+        called = read.name or (namespace if most is None else queue.cluster_queue)
+        given = _Given(Tenant(called, tier or BRONZE), tier != "")
+        self._queued.setdefault(namespace, {})[name] = given
+        return given
+
+    def _with_own_tier(self, pod: Pod, given: _Given) -> Tenant:
+        meta, spec = pod.metadata, pod.spec
+        own = _CLASSES.get(spec.priority_class_name) if spec.priority_class_name else None
+        said = None
+        if not (_POD_KEYS.isdisjoint(meta.labels) and _POD_KEYS.isdisjoint(meta.annotations)):
+            said = read_key(tenant.POD_TIER, meta.labels, meta.annotations).value
+        if own is None and said is None:
+            return given.tenant
+        tier = given.tenant.tier
+        if not given.is_set:
+            tier = (own or said or BRONZE) if spec.scheduler_name in self._own_tier else BRONZE
+        else:
+            tier = lower(lower(tier, own or tier), said or tier)
+        return given.tenant if tier == given.tenant.tier else Tenant(given.tenant.name, tier)
+
+
+def lower(one: str, other: str) -> str:
+    """Returns the lower of two tiers."""
+    return one if RANKS[one] <= RANKS[other] else other
+
+
+def _tier(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """Returns the tier that an object states, or "" if it states none that is valid."""
+    read = read_key(tenant.TIER, labels, annotations)
+    return read.value if read.is_set else ""
+
+
+def _from_words(name: str) -> str:
+    """Returns the tier that a tenant's name suggests: `ml-prod` is gold, `product` is bronze like any other."""
+    words = set(_BETWEEN_WORDS.split(name.lower()))
+    return next((tier for word, tier in _WORDS.items() if word in words), BRONZE)
