@@ -90,7 +90,12 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
             id="preemption",
         ),
         pytest.param("DynamicResources", "{}", {"filterTimeout": "10s", "bindingTimeout": "10m0s"}, id="devices"),
-        pytest.param("KubeNexus", "{seed: 7}", {"tieBreak": "seeded", "seed": 7}, id="ours"),
+        pytest.param(
+            "KubeNexus",
+            "{seed: 7}",
+            {"tieBreak": "seeded", "seed": 7, "allowPodTier": False, "namespacePriorities": {}},
+            id="ours",
+        ),
     ],
 )
 def test_what_is_not_said_is_kube_schedulers_default(name: str, args: str, complete: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ NOT_SERVED = (
     "podgroups.scheduling.x-k8s.io",
     "podgroups.scheduling.volcano.sh",
     "noderesourcetopologies.topology.node.k8s.io",
+    "clusterqueues.kueue.x-k8s.io",
+    "localqueues.kueue.x-k8s.io",
 )
 
 

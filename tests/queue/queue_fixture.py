@@ -63,7 +63,7 @@ class QueueFixture:
         context: Callable[[], Any] | None = None,
         sign: Callable[[Pod], bytes] = by_image,
         selectors: Callable[[], Any] | None = None,
-        scope: Callable[[str], Any] | None = None,
+        scope: Callable[[Pod], Any] | None = None,
     ) -> None:
         self.clock = VirtualClock(100.0)
         self.gate = Gate()

@@ -46,10 +46,10 @@ class Loop:
     def _sign(self, pod: Pod) -> bytes:
         class_cache, columns = self.planner.class_cache, self.ledger.nodes
         signature = class_cache.signer.sign(pod, None, class_cache._signed(pod, columns))
-        return b"%b %b" % (signature, repr(self._scope(pod.metadata.namespace)).encode())
+        return b"%b %b" % (signature, repr(self._scope(pod)).encode())
 
-    def _scope(self, namespace: str) -> tuple[int, ...]:
-        return self.ledger.nodes.pods.terms.scope(namespace)
+    def _scope(self, pod: Pod) -> tuple[int, ...]:
+        return self.ledger.nodes.pods.terms.scope(pod.metadata.namespace)
 
     def node(self, node: Node) -> None:
         name = node.metadata.name

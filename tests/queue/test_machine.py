@@ -49,7 +49,7 @@ class Machine(RuleBasedStateMachine):
             context=lambda: self.era,
             sign=self._sign,
             selectors=lambda: self.selected,
-            scope=lambda namespace: self.scope,
+            scope=lambda pod: self.scope,
         )
         self.queue = self.fixture.queue
         self.jobs: dict[str, Job] = {}

@@ -267,7 +267,7 @@ def test_what_is_said_of_one_namespace_has_no_other_job_signed_again() -> None:
         said = scope[pod.metadata.namespace]
         return by_image(pod) + (f"{pod.metadata.namespace} {said}".encode() if said else b"")
 
-    fixture = QueueFixture(sign=sign, scope=scope.__getitem__)
+    fixture = QueueFixture(sign=sign, scope=lambda pod: scope[pod.metadata.namespace])
     for i in range(6):
         fixture.add(f"p{i}", "k", namespace=("red", "blue")[i % 2], since=float(i))
     fixture.refuse("Room")
@@ -294,7 +294,7 @@ def test_a_job_that_cannot_be_signed_is_tried_whatever_is_said_of_its_namespace(
         raise ValueError(pod.key)
 
     scope = [0]
-    fixture = QueueFixture(sign=broken, scope=lambda namespace: scope[0])
+    fixture = QueueFixture(sign=broken, scope=lambda pod: scope[0])
     fixture.add("a")
     for _ in range(3):
         scope[0] += 1

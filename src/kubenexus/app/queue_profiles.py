@@ -17,15 +17,21 @@ def queue_profile(
     planner: Planner, columns: NodeColumns, node_backoff: NodeBackoff, aging: Aging | None
 ) -> QueueProfile:
     """Makes the queue's view of a planner's profile."""
-    depends_on_owners, scope = planner.profile_plugins.depends_on_owners, columns.pods.terms.scope
+    depends_on_owners = planner.profile_plugins.depends_on_owners
+    terms, tenants = columns.pods.terms, columns.tenants
 
     def sign(pod: Pod) -> bytes:
         signature, namespace = planner.class_cache.signature(pod, columns, lift=False), pod.metadata.namespace
-        term_scope = scope(namespace)
+        term_scope, tier = terms.scope(namespace), tenants.scope(pod)
+        if tier:
+            signature = b"%b of %b" % (signature, tier.encode())
         if not term_scope and namespace not in node_backoff.namespaces:
             return signature
         # The namespace avoids nodes that others may use, or terms of other namespaces may select its pods.
         return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
+
+    def scope(pod: Pod) -> tuple[tuple[int, ...], str]:
+        return terms.scope(pod.metadata.namespace), tenants.scope(pod)
 
     def owners() -> int:
         return columns.default_selectors.version if depends_on_owners else 0

@@ -44,6 +44,7 @@ from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
+from kubenexus.config.tenant_settings import own_tier_profiles
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Factory, ProfilePlugins
 from kubenexus.observe import logs
@@ -60,6 +61,7 @@ from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.tenants import Tenants
 
 # Kinds that schedulers write, and must have read before the first decision.
 WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
@@ -105,7 +107,7 @@ class Scheduler:
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         # State, profiles and the queue.
-        self.ledger, self.cache = Ledger(), ObjectCache()
+        self.ledger, self.cache = Ledger(Tenants(own_tier_profiles(configuration.args))), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {

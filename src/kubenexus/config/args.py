@@ -109,12 +109,24 @@ class DynamicResourcesArgs(Args):
     binding_timeout: Duration = Duration.of("10m")
 
 
+class TierBoosts(ConfigObject):
+    """How much more the jobs of a tier count than others of their priority."""
+
+    gold: Int64 = 20
+    silver: Int64 = 10
+    bronze: Int64 = 0
+
+
 class KubeNexusArgs(Args):
-    """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs."""
+    """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs.
+    Without `tierBoosts`: 20, 10 and 0, or none in a profile with kube-scheduler's name."""
 
     api_version: Text = "scheduling.kubenexus.io/v1alpha1"
     tie_break: str | None = None
     seed: Int64 = 0
+    allow_pod_tier: bool = False
+    tier_boosts: TierBoosts | None = None
+    namespace_priorities: dict[str, Int64] = {}
 
 
 class TopologyLevelArgs(ConfigObject):

@@ -1,5 +1,6 @@
 """Validates arguments of plugins: kube-scheduler's checks (`validation_pluginargs.go`) and messages."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from kubenexus.framework.profile import TieBreak
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _RATIO: Final = "RequestedToCapacityRatio"
+_MAX_BOOST: Final = 1_000_000
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OPERATORS: Final = {op.value: op for op in Operator}
 
 
@@ -166,6 +169,15 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: FieldPath) -> None:
     supported = [each.value for each in TieBreak]
     if args.tie_break is not None and args.tie_break not in supported:
         place["tieBreak"].unsupported(args.tie_break, supported)
+    if args.tier_boosts is not None:
+        boosts, here = args.tier_boosts, place["tierBoosts"]
+        for tier, boost in (("gold", boosts.gold), ("silver", boosts.silver), ("bronze", boosts.bronze)):
+            _between(boost, 0, _MAX_BOOST, here[tier])
+    for namespace, priority in args.namespace_priorities.items():
+        here = place["namespacePriorities"][namespace]
+        if not _NAMESPACE.fullmatch(namespace):
+            here.invalid(namespace, "must be the name of a namespace: lower case letters, digits and '-'")
+        _between(priority, -_MAX_BOOST, _MAX_BOOST, here)
 
 
 def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:

@@ -65,9 +65,8 @@ class Attempts:
     def refused(self, queued: QueuedJob, decision: Decision, now: float) -> QueueState:
         """Puts a refused job back. Its class is refused with it, unless an event since the start may help."""
         job_class, events = queued.require_class, self.in_flight_events.events_since(queued.attempt_id)
-        if (queued.changed or not self._job_classes.is_current(job_class)) and not self._enqueuer.is_same_class(
-            queued, job_class
-        ):
+        outdated = not self._job_classes.is_current(job_class) or not job_class.covers(queued)
+        if (queued.changed or outdated) and not self._enqueuer.is_same_class(queued, job_class):
             self.end(queued)
             return self._enqueuer.enqueue(queued, FAILURE, now)  # its signature changed: the decision is not about it
         woken = queued.activate_requested or events is None or self._helped(job_class, decision, events)

@@ -4,14 +4,18 @@ from kubenexus.base.clock import Clock
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.enqueuer import Enqueuer
 from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.namespace_jobs import NamespaceJobs
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.work_allowance import WorkAllowance
 
 FLUSHED = "UnschedulableTimeout"
+# Jobs whose tenant changed, in one turn of the loop: 10 ms. Some tenants may change their queues as often as they like.
+MAX_SIGNED = 100
 
 
 class DueWork:
-    """Ends backoffs, raises priorities by age, wakes what has waited for five minutes, and checks for events."""
+    """Ends backoffs, raises priorities by age, wakes what has waited for five minutes, signs jobs again whose tenant
+    changed, and checks for events."""
 
     def __init__(
         self,
@@ -20,7 +24,9 @@ class DueWork:
         policy: BackoffPolicy,
         clock: Clock,
         work_allowance: WorkAllowance,
+        namespace_jobs: NamespaceJobs,
     ) -> None:
+        self._namespace_jobs = namespace_jobs
         self._job_classes = job_classes
         self._enqueuer = enqueuer
         self._policy = policy
@@ -39,7 +45,18 @@ class DueWork:
                 self._work_allowance.spend()
                 self._job_classes.activate(job_class, "BackoffComplete")
         self.flush()
+        self.apply_tenants()
         self.ask()
+
+    def apply_tenants(self) -> None:
+        """Signs and sorts jobs again whose tenant has changed, and wakes those that this may help."""
+        now = self._clock.now()
+        for _ in range(MAX_SIGNED):
+            queued = self._namespace_jobs.next() if self._work_allowance else None
+            if queued is None:
+                return
+            self._work_allowance.spend(2 * queued.pods)
+            self._enqueuer.tenant_changed(queued, now)
 
     def ask(self) -> None:
         """Checks whether events help waiting jobs, and calls gates again that one may have opened."""

@@ -5,7 +5,7 @@ class. Whether it is also tried again depends on the hints of the plugins that r
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
@@ -29,6 +29,8 @@ OTHERS = ""  # the key of the rules for jobs of all other profiles
 UPDATED = EventResource.TARGET_POD.value + ActionType.UPDATE.label
 # A gang has other members, or another minimum or topology: the refusal was about another job.
 REGROUPED = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="PodGroupUpdate")
+# The namespace of a job, or the queue that its pods name, has another tier: for plugins that refuse by tier.
+TENANT_CHANGED = ClusterEvent(EventResource.NAMESPACE, ActionType.UPDATE)
 
 
 class Enqueuer:
@@ -81,6 +83,7 @@ class Enqueuer:
         job_class = self.class_of(queued)
         self._job_classes.continues(job_class, queued.require_class)
         self._job_classes.remove(queued)
+        queued.order = self.order(queued, queued.job)
         self._job_classes.add(queued, job_class, FORCED, now)
 
     def pre_enqueue(self, queued: QueuedJob, job: Job) -> Verdict | None:
@@ -197,16 +200,23 @@ class Enqueuer:
             queued.job = job
             self.recheck_gate(queued, event, now)
         else:
-            self._change_in_line(queued, job, now)
+            self._change_in_line(queued, job, _events(queued.job, job), now)
         return queued.state
 
-    def _change_in_line(self, queued: QueuedJob, job: Job, now: float) -> None:
+    def tenant_changed(self, queued: QueuedJob, now: float) -> None:
+        """Signs a job again whose tenant may have another tier. A gate does not depend on it."""
+        if queued.attempt_id:
+            queued.changed = True
+        elif queued.gate_verdict is None:
+            self._change_in_line(queued, queued.job, (TENANT_CHANGED,), now)
+
+    def _change_in_line(self, queued: QueuedJob, job: Job, events: Iterable[ClusterEvent], now: float) -> None:
         job_class, verdict = queued.require_class, self.pre_enqueue(queued, job)
         self._job_classes.catch_up(job_class, now)
         helpful = next(
             (
                 e
-                for e in _events(queued.job, job)
+                for e in events
                 if self._job_classes.may_help(job_class, job_class.unschedulable_plugins, (e,), job.pods)
             ),
             None,

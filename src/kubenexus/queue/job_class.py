@@ -156,7 +156,11 @@ class JobClass:
         """Whether signatures mean for its first job what they meant when the class was made. Its jobs may be of several
         namespaces while no term of other pods distinguishes these."""
         head = self.head
-        return head is None or self.scope == self.profile.scope(head.job.pods[0])
+        return head is None or self.covers(head)
+
+    def covers(self, queued: QueuedJob) -> bool:
+        """Whether the signature means for this job what it meant when the class was made."""
+        return bool(self.scope == self.profile.scope(queued.job.pods[0]))
 
     def concerns(self, queued: QueuedJob) -> bool:
         """Whether the refusal also applies to this job. Capacity reserved for a gang is kept from jobs that come after

@@ -36,7 +36,7 @@ from kubenexus.queue.job_signature import JobSignature, Sign, sign_job
 ANY_PLUGIN = ""
 
 Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
-Scope = Callable[[str], Hashable]
+Scope = Callable[[Pod], Hashable]
 
 
 def _first_come(priority: int, since: float) -> tuple[float, ...]:
@@ -48,8 +48,8 @@ class QueueProfile:
 
     context    what signatures depend on besides the pod (the taints of nodes, say). When it changes each job is signed
                again before its next attempt. It wakes no job: events do.
-    scope      the same for the pods of one namespace (which terms of other pods may select them). It is part of what
-               `sign` returns; jobs of other namespaces are not signed again.
+    scope      the same for a single pod (which terms of other pods may select it, the tier of its tenant). It is part
+               of what `sign` returns; jobs of other namespaces are not signed again.
     selectors  what refusals depend on without an event (the selectors of Services, where default constraints refuse).
                When it changes all refused jobs are woken.
     aging      how the priority of a job rises while it waits, if it does
@@ -124,8 +124,8 @@ class QueueProfile:
             return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
 
     def scope(self, pod: Pod) -> Hashable:
-        """Returns what the signature of a pod depends on in its namespace, besides the pod."""
-        return None if self._scope is None else self._scope(pod.metadata.namespace)
+        """Returns what the signature of a pod depends on besides the pod, in its namespace."""
+        return None if self._scope is None else self._scope(pod)
 
     def pre_enqueue(self, job: Job) -> Verdict | None:
         """Returns the first verdict that gates the job, or None. One gated pod gates its job; so does an error."""

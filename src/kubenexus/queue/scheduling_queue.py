@@ -33,6 +33,7 @@ from kubenexus.queue.due_work import DueWork
 from kubenexus.queue.enqueuer import FORCED, Enqueuer
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.namespace_jobs import NamespaceJobs
 from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.postponed_jobs import PostponedJobs
 from kubenexus.queue.question_cost import event_cost
@@ -77,13 +78,15 @@ class SchedulingQueue:
         self._clock = clock
         self._work_allowance = WorkAllowance(self.policy.portion)
         self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, self._work_allowance)
-        self._postponed = PostponedJobs()
+        self._postponed, self._namespace_jobs = PostponedJobs(), NamespaceJobs()
         self._enqueuer = Enqueuer(profile, self._job_classes, self._queue_metrics, self._postponed)
         self._attempts = Attempts(self._job_classes, self._enqueuer, self.policy)
         self._profiles = self._enqueuer.profiles()
         self._numbers = 0
         self._signature_context = SignatureContext(self._profiles)
-        self._due_work = DueWork(self._job_classes, self._enqueuer, self.policy, clock, self._work_allowance)
+        self._due_work = DueWork(
+            self._job_classes, self._enqueuer, self.policy, clock, self._work_allowance, self._namespace_jobs
+        )
 
     def now(self) -> float:
         """Returns the time of the queue's clock."""
@@ -120,6 +123,7 @@ class SchedulingQueue:
             self.delete(job.key)  # created again under the same name, and the delete was not seen
         self._numbers += 1
         queued = self._queued_jobs[job.key] = QueuedJob(job, now if since is None else since, self._numbers, hold)
+        self._namespace_jobs.add(queued)
         if ready is not None:
             queued.may_be_tried_from(ready, now)
         state = self._enqueuer.enqueue(queued, ADDED, now)
@@ -131,6 +135,7 @@ class SchedulingQueue:
         queued = self._queued_jobs.pop(key, None)
         if queued is None:
             return False
+        self._namespace_jobs.remove(queued)
         if queued.attempt_id:
             self._attempts.end(queued)
         else:
@@ -151,6 +156,13 @@ class SchedulingQueue:
         if in_flight_events and (event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)):
             in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
+
+    def on_tenant_change(self, namespace: str) -> None:
+        """Signs and sorts the jobs of a namespace again whose tenants have changed, and wakes those that this may help:
+        some at once, the others in the next turns (`tick`)."""
+        self._namespace_jobs.changed(namespace)
+        if self._namespace_jobs:
+            self._due_work.apply_tenants()
 
     # --- attempts -------------------------------------------------------------------------------------------------
 
@@ -212,6 +224,7 @@ class SchedulingQueue:
         state = self._attempts.succeeded(queued, decision, now)
         if state is QueueState.GONE:
             del self._queued_jobs[queued.job.key]
+            self._namespace_jobs.remove(queued)
         return state
 
     def bind_failed(self, attempt: SchedulingAttempt) -> QueueState:
@@ -290,8 +303,12 @@ class SchedulingQueue:
             if job_class is not None
         ]
         times += [queued.gate_checked_at + flush for queued in (self._enqueuer.gated_jobs.first,) if queued is not None]
-        times += [self._clock.now()] if self._job_classes.any_to_ask or self._enqueuer.any_to_ask else []
+        times += [self._clock.now()] if self._any_to_do else []
         return min(times, default=None)
+
+    @property
+    def _any_to_do(self) -> bool:
+        return self._job_classes.any_to_ask or self._enqueuer.any_to_ask or bool(self._namespace_jobs)
 
     @property
     def has_ready(self) -> bool:

@@ -29,7 +29,7 @@ from kubenexus.queue.gangs.gang_registry import LeavingMember
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.object_kinds import GROUP_KINDS, KINDS
+from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, TENANT_KINDS
 from kubenexus.state.pods import PodHoldings, PodStage, is_finished
 
 # Kinds that some refused pod may wait for, and how events name them.
@@ -280,6 +280,8 @@ class EventHandlers:
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
             self._wake_if_terms_changed(selected)
+        if kind in TENANT_KINDS:
+            self._apply_tenants()
         kept = None if resource is None else _fingerprint(thing) if kind in _FINGERPRINTED else thing
         old, known[key] = known.get(key), kept
         before = None if kind in _FINGERPRINTED else old
@@ -300,6 +302,8 @@ class EventHandlers:
         KINDS[kind].gone(self.ledger, key)
         if kind == "Namespace":
             self._wake_if_terms_changed(selected)
+        if kind in TENANT_KINDS:
+            self._apply_tenants()
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         if resource is not None:
@@ -315,6 +319,11 @@ class EventHandlers:
         """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""
         if selected != self.ledger.nodes.pods.existing_terms_version:
             self.queue.on_event(object_events.WILDCARD_EVENT)
+
+    def _apply_tenants(self) -> None:
+        """Lets the queue sign and sort jobs again whose tenants have changed."""
+        for namespace in self.ledger.nodes.tenants.take_changed():
+            self.queue.on_tenant_change(namespace)
 
     # --- kinds that cannot be listed ------------------------------------------------------------------------------
 

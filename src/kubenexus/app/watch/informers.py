@@ -25,6 +25,8 @@ GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS,
 WATCHED_KINDS = (
     kinds.NODES,
     kinds.NAMESPACES,
+    kinds.CLUSTER_QUEUES,
+    kinds.LOCAL_QUEUES,
     kinds.STORAGE_CLASSES,
     kinds.CSI_DRIVERS,
     kinds.CSI_NODES,
@@ -47,9 +49,11 @@ WATCHED_KINDS = (
 
 # Pods are placed without these kinds: an older cluster does not serve them, or its roles do not name them. Where one
 # cannot be listed, only pods that name such an object wait for it. No decision depends on budgets and priority classes.
-# Devices are known from the labels of their nodes, too.
+# Devices are known from the labels of their nodes, too, and tenants from those of their namespaces.
 OPTIONAL = frozenset(
     {
+        kinds.CLUSTER_QUEUES,
+        kinds.LOCAL_QUEUES,
         kinds.DEVICE_CLASSES,
         kinds.RESOURCE_SLICES,
         kinds.NODE_RESOURCE_TOPOLOGIES,
@@ -61,6 +65,8 @@ OPTIONAL = frozenset(
 
 # Other forms of a kind, for servers that do not know the newest.
 FALLBACK_VERSIONS: dict[ApiResource, tuple[ApiResource, ...]] = {
+    kinds.CLUSTER_QUEUES: (kinds.CLUSTER_QUEUES_OLD,),
+    kinds.LOCAL_QUEUES: (kinds.LOCAL_QUEUES_OLD,),
     kinds.RESOURCE_SLICES: (kinds.RESOURCE_SLICES_BETA, kinds.RESOURCE_SLICES_OLD),
     kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
     kinds.WORKLOADS: (kinds.WORKLOADS_ALPHA, kinds.WORKLOADS_OLD, kinds.WORKLOADS_OLDEST),
