@@ -54,4 +54,4 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         own = tuple([(each.kind, each.api_version, each.controller) for each in owners[:_MAX_OWNERS]])
     said.sort()
     wished.sort()
-    return meta.namespace, columns.pods.namespaces_version, tuple(said), tuple(wished), own
+    return columns.tenants.of(pod).tier, tuple(said), tuple(wished), own

@@ -74,7 +74,6 @@ class PodColumns:
         self._labels = LabelColumns(64)
         self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
-        self.namespaces_version = 0  # moves when the labels of a namespace change
         self._pods_in: dict[str, int] = {}  # by namespace: pods that count on nodes
         self._size = 0
         self._free: list[int] = []
@@ -282,7 +281,6 @@ class PodColumns:
             del self._namespace_labels[name]
         else:
             self._namespace_labels[name] = labels
-        self.namespaces_version += 1
         self._queries.namespace_changed(NamespaceChange(name, before, labels), self._pods_in.get(name, 0))
         self.terms.namespace_changed(name, fresh=before is None)
         self.carried_terms.namespace_changed()

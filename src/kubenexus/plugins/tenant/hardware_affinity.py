@@ -28,7 +28,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hardware_tier import hardware_tiers
 from kubenexus.plugins.devices.request import needs_of
-from kubenexus.plugins.devices.tenant_tier import tier_of
+from kubenexus.plugins.devices.tenant_tier import TIER_EVENT, tier_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -93,7 +93,9 @@ class TenantHardwareAffinityScore:
 
     events_to_register = (
         ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-        ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE),
+        ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ALL),
+        ClusterEventWithHint(EventResource.NODE_RESOURCE_TOPOLOGY, ActionType.ALL),
+        TIER_EVENT,
     )
 
 
