@@ -12,6 +12,7 @@ from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.app.watch.object_cache import ObjectCache
 from kubenexus.base.clock import VirtualClock
@@ -86,6 +87,7 @@ class DecisionFixture:
             pod_reporter=cast(PodReporter, Silent()),
             recent_binds=RecentBinds(self.ledger, self.clock),
             volumes=cast(VolumePreBind, Silent()),
+            tenant_usage=TenantUsage(self.ledger, self.clock),
             pods_version=lambda: None,
         )
         self.reservations = GangReservations(self.queue, self.assembler, self.clock, {PROFILE: patience})

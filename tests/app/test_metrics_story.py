@@ -137,6 +137,18 @@ async def devices(day: Day) -> None:
     }
 
 
+async def tenants(day: Day) -> None:
+    """A tenant without a tier holds a premium GPU of a node that has a price."""
+    fixture = day.fixture
+    labels = {"gpu.kubenexus.io/model": "H100", "hardware.kubenexus.io/cost-hour": "3"}
+    fixture.nodes(a_node("paid", cpu=0, gpu=1, labels=labels))
+    await fixture.work()
+    fixture.scheduler.tenant_usage.start()
+    await day.look()
+    fixture.handlers.on_pod_update(a_pod("paying", gpu=1, node="paid"))
+    fixture.clock.advance(10)
+
+
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     fixture = day.fixture
@@ -158,7 +170,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         fixture.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         fixture.server.script.append(BUSY)
         await fixture.work()
-        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, devices, process):
+        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, devices, tenants, process):
             await part(day)
         await day.look()
         assert day.untouched() == []

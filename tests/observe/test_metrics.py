@@ -7,9 +7,11 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubenexus.observe.meters import LIMIT, Counter, Gauge, Histogram, MetricFamily
-from kubenexus.observe.metric_table import OURS, TABLE, UPSTREAM, MetricDefinition, exponential
+from kubenexus.observe.meters import Counter, Gauge, Histogram, MetricFamily
+from kubenexus.observe.metric_definition import MAX_SERIES, MetricDefinition, exponential
+from kubenexus.observe.metric_table import OURS, TABLE, UPSTREAM
 from kubenexus.observe.metrics import Metrics
+from kubenexus.observe.use_metric_table import DEVICES, TENANTS
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from tests.queue.queue_fixture import QueueFixture
 
@@ -90,10 +92,14 @@ def test_no_label_is_a_pod_and_ours_have_our_name() -> None:
 
 def test_the_page_on_devices_has_their_metrics_with_their_labels() -> None:
     page = (DOCS / "devices.md").read_text(encoding="utf-8")
-    devices = OURS[[row.name for row in OURS].index("kubenexus_gpu_allocation_success_total") :]
-    assert len(devices) == 11
-    for row in devices:
+    for row in DEVICES:
         assert f"| `{row.name}` " + (f"`{{{', '.join(row.labels)}}}` " if row.labels else "") + "|" in page
+
+
+def test_the_page_on_costs_has_the_metrics_of_tenants_with_their_labels() -> None:
+    page = (DOCS / "costs.md").read_text(encoding="utf-8")
+    for row in TENANTS:
+        assert f"| `{row.name}` `{{{', '.join(row.labels)}}}` |" in page
 
 
 def test_an_attempt_reads_as_with_kube_scheduler() -> None:
@@ -153,10 +159,10 @@ def test_the_queue_is_read_when_somebody_looks() -> None:
 
 def test_f62_label_values_are_bounded_whoever_names_them() -> None:
     counter = Counter(MetricDefinition("x_total", "ALPHA", ("name",), "x"))
-    for i in range(LIMIT + 100):
+    for i in range(MAX_SERIES + 100):
         counter.labels(f"n{i}").add()
     samples = {sample.labels["name"]: sample.value for sample in counter.collect().samples}
-    assert len(samples) == LIMIT + 1
+    assert len(samples) == MAX_SERIES + 1
     assert samples["other"] == 100
 
 

@@ -27,6 +27,7 @@ from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.scheduling_loop import LoopOptions, SchedulingLoop
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
@@ -140,6 +141,7 @@ class Scheduler:
         )
         # Watch events to the ledger and the queue.
         self.volumes = self._make_volumes(configuration)
+        self.tenant_usage = TenantUsage(self.ledger, clock)
         self.handlers = EventHandlers(
             self.ledger,
             self.queue,
@@ -150,6 +152,7 @@ class Scheduler:
             pod_reporter=self.pod_reporter,
             recent_binds=self.recent_binds,
             volumes=self.volumes,
+            tenant_usage=self.tenant_usage,
             pods_version=self._pods_version,
         )
         self.informers = {each: InformerHandler(self.handlers, each, self.wakeup) for each in options.watched}
@@ -210,6 +213,7 @@ class Scheduler:
 
     async def schedule(self) -> None:
         """Decides and binds, until cancelled. Called after `wait_until_current`."""
+        self.tenant_usage.start()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
             tasks.create_task(self.status_patcher.run(self.dispatcher.wait_for_quiet))

@@ -11,6 +11,7 @@ from kubenexus.cli.devices import devices
 from kubenexus.cli.explain import explain
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
+from kubenexus.cli.top import top
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,6 +28,7 @@ main.add_command(devices)
 main.add_command(explain)
 main.add_command(run)
 main.add_command(simulate)
+main.add_command(top)
 
 
 @main.command()

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms that cost a fraction of a microsecond: a number in a list, written by one thread.
 
 prometheus_client's own take locks and cost ten times as much. We keep its formats and hand it the samples at each
-scrape. The labels of a family are a fixed, short list, and never a pod. Beyond `LIMIT` sets of values everything is
+scrape. The labels of a family are a fixed, short list, and never a pod. Beyond a number of sets of values everything is
 counted under `other`, so that users cannot make the process grow by choosing names.
 
 Hot paths keep the child that `labels` returns and do not look it up each time.
@@ -15,9 +15,8 @@ from typing import Final, Generic, TypeVar
 
 from prometheus_client.core import Metric
 
-from kubenexus.observe.metric_table import MetricDefinition
+from kubenexus.observe.metric_definition import MetricDefinition
 
-LIMIT: Final = 512
 OTHER: Final = "other"
 
 
@@ -85,7 +84,7 @@ class MetricFamily(ABC, Generic[Child]):
     def _open(self, values: tuple[str, ...]) -> Child:
         if len(values) != len(self.row.labels):
             raise ValueError(f"{self.row.name} has the labels {', '.join(self.row.labels)}; got {values}")
-        if len(self._children) >= LIMIT:
+        if len(self._children) >= self.row.series:
             values = (OTHER,) * len(values)
         return self._children.setdefault(values, self._new())
 

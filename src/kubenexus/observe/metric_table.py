@@ -6,35 +6,10 @@ of single plugins (ours process all nodes at once, for all pods of a class), its
 `/metrics/resources`. docs/running.md lists them for users.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-STABLE: Final = "STABLE"
-BETA: Final = "BETA"
-ALPHA: Final = "ALPHA"
-
-
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Returns bounds as Go's client computes them, by repeated multiplication: the digits must be the same."""
-    bounds = [start]
-    for _ in range(count - 1):
-        bounds.append(bounds[-1] * factor)
-    return tuple(bounds)
-
-
-class MetricDefinition(NamedTuple):
-    """A row of the table. `buckets` is set for histograms only."""
-
-    name: str
-    stability: str
-    labels: tuple[str, ...]
-    help: str
-    buckets: tuple[float, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The help text after the stability, as Kubernetes' components write it."""
-        return f"[{self.stability}] {self.help}"
-
+from kubenexus.observe.metric_definition import ALPHA, BETA, STABLE, MetricDefinition, exponential
+from kubenexus.observe.use_metric_table import DEVICES, TENANTS
 
 UPSTREAM: Final = (
     MetricDefinition(
@@ -287,88 +262,8 @@ OURS: Final = (
         ("profile",),
         "Number of gangs with a reservation now: the first in the queue that waits for capacity, if there is one.",
     ),
-    MetricDefinition(
-        "kubenexus_gpu_allocation_success_total",
-        ALPHA,
-        ("gpu_count", "topology_aware"),
-        "Number of placed pods with devices, by the number of their devices (1, 2, 4, 8, 16+, rounded up). "
-        "'topology_aware' is true if several devices are on one NVLink island, PCIe switch or NUMA node.",
-    ),
-    MetricDefinition(
-        "kubenexus_gpu_allocation_failures_total",
-        ALPHA,
-        ("reason",),
-        "Number of refusals of jobs that lack devices, by the reason of most nodes: 'insufficient_gpus', "
-        "'insufficient_vram', 'no_gpu_info' (no node reports the memory), 'not_joined', 'no_shared_gpu', 'wrong_type', "
-        "'reserved_tier', 'gang'.",
-    ),
-    MetricDefinition(
-        "kubenexus_gpu_data_source_usage_total",
-        ALPHA,
-        ("source",),
-        "Number of placed pods with devices of which a fact came from a source: 'dra', 'nrt', 'gfd', 'nfd', 'manual', "
-        "'allocatable', 'model'. A pod counts once for each.",
-    ),
-    MetricDefinition(
-        "kubenexus_vram_placement_decisions_total",
-        ALPHA,
-        ("outcome", "data_source"),
-        "Number of placed pods with devices by the part of their smallest GPU's memory that they asked for: 'good_fit' "
-        "from 70 percent, 'acceptable_fit' from 40, 'poor_fit' below, 'no_vram_request'; and of refusals: "
-        "'insufficient_vram', 'no_gpu_info'. 'data_source' is the source of the memory.",
-    ),
-    MetricDefinition(
-        "kubenexus_vram_requested_bytes",
-        ALPHA,
-        (),
-        "Memory that placed pods asked for on each of their GPUs.",
-        (8e9, 16e9, 24e9, 40e9, 48e9, 80e9, 160e9, 320e9),
-    ),
-    MetricDefinition(
-        "kubenexus_topology_decisions_total",
-        ALPHA,
-        ("topology_type", "success", "constraint_type"),
-        "Number of placed pods with several devices by what holds these together ('NVLink', 'PCIe', 'NUMA', 'none'), "
-        "and of refusals for want of joined ones ('success' is false). 'constraint_type' is 'required' if they must be "
-        "joined, else 'multi_gpu'.",
-    ),
-    MetricDefinition(
-        "kubenexus_topology_quality_score",
-        ALPHA,
-        ("topology_type",),
-        "How close the devices of placed pods with several are: 100 for NVLink, 70 for a PCIe switch, 60 for a NUMA "
-        "node, 30 otherwise.",
-        (0, 25, 50, 75, 90, 95, 100),
-    ),
-    MetricDefinition(
-        "kubenexus_fragmentation_score",
-        ALPHA,
-        ("resource_type",),
-        "Points of ResourceFragmentationScore for the island that a placed pod took whole GPUs from.",
-        (0, 10, 20, 30, 50, 75, 90, 100),
-    ),
-    MetricDefinition(
-        "kubenexus_island_protection_events_total",
-        ALPHA,
-        ("protection_type", "prevented"),
-        "Number of placed pods with one or two GPUs that left islands of four or more whole ('pristine_island', "
-        "'prevented' is true), and of placed pods that took less than half of one that was whole (false). And of "
-        "refusals by nodes that are reserved for a higher tier ('tenant_mismatch').",
-    ),
-    MetricDefinition(
-        "kubenexus_perfect_fit_placements_total",
-        ALPHA,
-        ("island_size", "topology_type"),
-        "Number of placed pods that took all GPUs that were free of an island, by the size of the island (1, 2, 4, 8, "
-        "16+) and its link.",
-    ),
-    MetricDefinition(
-        "kubenexus_island_completions_total",
-        ALPHA,
-        ("island_size", "topology_quality"),
-        "Number of placed pods that took the last free GPUs of an island that was in use, by the size of the island "
-        "and the quality of its link in percent.",
-    ),
+    *DEVICES,
+    *TENANTS,
 )
 
 TABLE: Final = {row.name: row for row in (*UPSTREAM, *OURS)}

@@ -17,6 +17,7 @@ from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
@@ -69,12 +70,13 @@ class EventHandlers:
         pod_reporter: PodReporter,
         recent_binds: RecentBinds,
         volumes: VolumePreBind,
+        tenant_usage: TenantUsage,
         pods_version: Callable[[], str | None],
     ) -> None:
         self.ledger, self.queue, self.cache, self.assembler = ledger, queue, cache, assembler
         self.profiles = frozenset(profiles)
         self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
-        self._volumes, self._pods_version = volumes, pods_version
+        self._volumes, self._tenant_usage, self._pods_version = volumes, tenant_usage, pods_version
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
@@ -105,6 +107,7 @@ class EventHandlers:
         if unread := self.ledger.unread_parts.get(key):
             self.log_bad_object(f"Pod {key}", unread)
         slim = self.cache.pods[key] = self.cache.stripped_pod(pod)
+        self._count_usage(key, pod)
         if pod.spec.node_name:
             self._contained(key, lambda: self._send_freed_events(key, old, before))
             self._contained(key, lambda: self._update_gang(pod, slim))
@@ -139,6 +142,7 @@ class EventHandlers:
         self._unread.pop(key, None)
         self._contained(key, lambda: self.assembler.remove(key))
         self.ledger.remove_pod(key)
+        self._count_usage(key)
         if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):
             self._holds.hold(leaving, self.assembler.lacks(leaving.gang), old, record)
             self.assembler.mark_changed(leaving.gang)
@@ -184,9 +188,17 @@ class EventHandlers:
         except Exception as error:
             self.log_bad_object(f"Pod {key}", f"{type(error).__name__}: {truncated(str(error))}")
 
+    def _count_usage(self, key: str, pod: Pod | None = None) -> None:
+        """Counts what the pod holds now for its tenant. A failure there must not affect the pod."""
+        try:
+            self._tenant_usage.on_pod(key, pod)
+        except Exception as error:
+            self.log_bad_object(f"Pod {key}", f"{type(error).__name__}: {truncated(str(error))}")
+
     def _quarantine(self, key: str, problem: str) -> None:
         self.assembler.remove(key)
         self.cache.pods.pop(key, None)
+        self._count_usage(key)
         self._unread[key] = problem
         self.log_bad_object(f"Pod {key}", problem)
 
@@ -243,6 +255,7 @@ class EventHandlers:
         except Malformed as problem:
             self.log_bad_object(f"Node {name}", str(problem))
             return
+        self._tenant_usage.on_node(name)
         slim, old, delegated = stripped_node(node), self.cache.nodes.get(name), self.ledger.nodes.device_class_resources
         self.cache.nodes[name] = slim
         if old is None:
@@ -277,6 +290,8 @@ class EventHandlers:
         except Malformed as problem:
             self.log_bad_object(f"{kind} {key}", str(problem))
             return
+        if kind == "Namespace":
+            self._tenant_usage.on_namespace(key)
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
             self._wake_if_terms_changed(selected)
@@ -301,6 +316,7 @@ class EventHandlers:
         old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.existing_terms_version
         KINDS[kind].gone(self.ledger, key)
         if kind == "Namespace":
+            self._tenant_usage.on_namespace(key)
             self._wake_if_terms_changed(selected)
         if kind in TENANT_KINDS:
             self._apply_tenants()

@@ -1,0 +1,37 @@
+"""`kubenexus top`: what uses a cluster, from a dump."""
+
+from pathlib import Path
+
+import click
+
+from kubenexus.cli.dump_file import open_dump
+
+
+@click.group()
+def top() -> None:
+    """What uses the cluster most."""
+
+
+@top.command()
+@click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def tenants(dump_file: Path, output: str) -> None:
+    """Show the GPUs of each tenant: now, by hardware tier, in hours since its pods started, and what they cost.
+
+    PREMIUM BY LOW TIER are the hours on premium nodes of tenants that are silver or bronze. COST/H is the tenant's part
+    of the nodes that have the label hardware.kubenexus.io/cost-hour.
+
+    The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
+
+    kubectl get nodes,pods,namespaces,resourceslices -A -o json > DUMP.json
+    """
+    import msgspec
+
+    from kubenexus.explain.tenant_report import render_table, report_data, tenant_reports
+
+    dump = open_dump(dump_file)
+    reports = tenant_reports(dump.ledger, dump.pods, dump_file.stat().st_mtime)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    else:
+        click.echo(render_table(reports), nl=False)
