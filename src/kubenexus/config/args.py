@@ -129,6 +129,32 @@ class KubeNexusArgs(Args):
     namespace_priorities: dict[str, Int64] = {}
 
 
+class WorkloadAwareScoringArgs(Args):
+    """What cpu, memory and GPUs count in the utilization of a node. Without GPUs the other two count alone."""
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    cpu_weight: Int64 = 35
+    memory_weight: Int64 = 35
+    gpu_weight: Int64 = 30
+
+
+class TenantHardwareAffinityScoreArgs(Args):
+    """Which GPUs tenants prefer, and which they may use. Tiers of tenants are gold, silver and bronze; of hardware
+    premium, standard and economy.
+
+    scores                by tenant tier and hardware tier: points of 0 to 100, instead of the usual ones
+    costFactors           by hardware tier: points of hardware above a tenant's own tier are divided by it
+    allowedTiers          by tenant tier: the only hardware that its GPU pods may use
+    tenantAllowedTiers    the same by the name of a tenant, instead of that of its tier
+    """
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    scores: dict[str, dict[str, Int64]] = {}
+    cost_factors: dict[str, float] = {}
+    allowed_tiers: dict[str, list[str]] = {}
+    tenant_allowed_tiers: dict[str, list[str]] = {}
+
+
 class TopologyLevelArgs(ConfigObject):
     """A level of the topology. A node's domain is the value of the first of these labels that the node has."""
 
@@ -186,6 +212,8 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         DynamicResourcesArgs,
         KubeNexusArgs,
         CoschedulingArgs,
+        WorkloadAwareScoringArgs,
+        TenantHardwareAffinityScoreArgs,
     )
 }
 

@@ -66,9 +66,9 @@ _OWN: Final = {
     "NetworkFabricScore": "filter score",
     "ResourceFragmentationScore": f"{_FILTER} {_SCORE}",
     "TenantHardwareAffinityScore": f"{_FILTER} {_SCORE}",
-    "WorkloadAwareScoring": "score",
+    "WorkloadAwareScoring": _SCORE,
     "TopologyScoring": "score",
-    "BackfillScoring": "score",
+    "BackfillScoring": _SCORE,
     "GangPreemption": "postFilter",
 }
 

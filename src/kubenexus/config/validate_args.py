@@ -7,6 +7,7 @@ from typing import Any, Final
 from kubenexus.api.core import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm
 from kubenexus.api.selectors import Operator, requirement_errors
 from kubenexus.config import args as kinds
+from kubenexus.config import validate_placement_args
 from kubenexus.config.durations import Duration
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.framework.aging import CRITICAL, HIGHEST
@@ -254,4 +255,6 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, FieldPath], None]]] = {
     kinds.NodeAffinityArgs: _node_affinity,
     kinds.KubeNexusArgs: _kubenexus,
     kinds.CoschedulingArgs: _coscheduling,
+    kinds.WorkloadAwareScoringArgs: validate_placement_args.workload_aware,
+    kinds.TenantHardwareAffinityScoreArgs: validate_placement_args.tenant_hardware,
 }

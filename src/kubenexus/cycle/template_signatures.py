@@ -1,7 +1,7 @@
 """What plugins sign for the pods of one template, remembered.
 
 A plugin with `signs_template = True` signs only what pods of one template have in common: their spec, the kinds of
-their owners, the tier of their tenant, and labels and annotations with keys of the registry. So it is called for the
+their owners, their tenant, and labels and annotations with keys of the registry. So it is called for the
 first of them, and a dozen such plugins cost as much for each further pod as one.
 """
 
@@ -54,4 +54,4 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         own = tuple([(each.kind, each.api_version, each.controller) for each in owners[:_MAX_OWNERS]])
     said.sort()
     wished.sort()
-    return columns.tenants.of(pod).tier, tuple(said), tuple(wished), own
+    return columns.tenants.of(pod), tuple(said), tuple(wished), own

@@ -28,7 +28,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hardware_tier import hardware_tiers
 from kubenexus.plugins.devices.request import needs_of
-from kubenexus.plugins.devices.tenant_tier import TIER_EVENT, tier_of
+from kubenexus.plugins.devices.tenant_tier import TIER_EVENT
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -38,14 +38,14 @@ NOT_KNOWN: Final = 70
 # By tenant tier: the points of premium, standard and economy hardware.
 POINTS: Final = {"gold": (100, 70, 60), "silver": (20, 100, 70), "bronze": (0, 50, 100)}
 # Of pods without GPUs, on nodes whose GPUs have the tier.
-WITHOUT_GPUS: Final = {
+CPU_ONLY: Final = {
     HardwareTier.NONE: NEUTRAL,
     HardwareTier.ECONOMY: 20,
     HardwareTier.STANDARD: 10,
     HardwareTier.PREMIUM: 0,
     HardwareTier.UNKNOWN: 10,
 }
-_NO_GPUS: Final = ""  # signed for pods without GPUs
+_WITHOUT_GPUS: Final = ("", "")  # signed for pods without GPUs
 _HARDWARE: Final = (HardwareTier.PREMIUM, HardwareTier.STANDARD, HardwareTier.ECONOMY)
 
 
@@ -62,15 +62,21 @@ class TenantHardwareAffinityScore:
         self._points = {
             tier: _column(tier, {**_by_label(usual), **given.get(tier, {})}, costs) for tier, usual in POINTS.items()
         }
-        self._without: Any = np.array([WITHOUT_GPUS[tier] for tier in HardwareTier], np.uint8)
-        allowed = args.get("allowedTiers") or {}
-        self._refused = {tier: _refused(labels) for tier, labels in allowed.items()}
+        self._without: Any = np.array([CPU_ONLY[tier] for tier in HardwareTier], np.uint8)
+        self._refused = {tier: _refused(labels) for tier, labels in (args.get("allowedTiers") or {}).items()}
+        by_name = args.get("tenantAllowedTiers") or {}
+        self._refused_by_name = {name: _refused(labels) for name, labels in by_name.items()}
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        return _NO_GPUS if needs_of(pod) is None else tier_of(pod, nodes)
+        """Returns the tier, and the name of a tenant that the configuration has rules for."""
+        if needs_of(pod) is None:
+            return _WITHOUT_GPUS
+        tenant = nodes.tenants.of(pod)
+        return tenant.tier, tenant.name if tenant.name in self._refused_by_name else ""
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        refused = self._refused.get(pod.signed.get(self.name, _NO_GPUS))
+        tier, name = pod.signed.get(self.name, _WITHOUT_GPUS)
+        refused = self._refused_by_name[name] if name else self._refused.get(tier)
         if refused is not None:
             verdict.reject(refused[hardware_tiers(nodes)], NOT_ALLOWED)
 
@@ -81,10 +87,10 @@ class TenantHardwareAffinityScore:
         return {}
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        tier = pod.signed.get(self.name, _NO_GPUS)
-        if tier == _NO_GPUS and not nodes.columns.devices.count:
+        tier, _ = pod.signed.get(self.name, _WITHOUT_GPUS)
+        if not tier and not nodes.columns.devices.count:
             return NEUTRAL
-        if tier != _NO_GPUS:
+        if tier:
             found: IntColumn = self._points[tier][hardware_tiers(nodes)]
             return found
         own = np.where(nodes.devices.offered("") == 0, HardwareTier.NONE, hardware_tiers(nodes))
