@@ -10,10 +10,11 @@ from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, truncated_key
 from kubenexus.cycle.class_table import ClassTable, WorkCounter
 from kubenexus.cycle.feasibility import INFEASIBLE, Feasibility
-from kubenexus.cycle.repair import refresh
+from kubenexus.cycle.repair import refresh, refresh_for_job
 from kubenexus.cycle.template_signatures import TemplateSignatures, variant_of
 from kubenexus.framework import plugin_results
 from kubenexus.framework.extension_points import Sign
+from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.pod_limits import PER_ROW, POD_LIMITS, TERMS, Counts, count_entries, limit_exceeded, pod_work
@@ -77,8 +78,8 @@ class ClassCache:
         """Returns the number of classes in the cache."""
         return len(self._classes)
 
-    def lookup(self, pod: Pod, columns: NodeColumns) -> ClassifiedPod:
-        """Returns the pod with the table of its class, up to date.
+    def lookup(self, pod: Pod, columns: NodeColumns, job: JobView = SINGLE_POD_VIEW) -> ClassifiedPod:
+        """Returns the pod with the table of its class, up to date, as plugins score it for a member of `job`.
 
         Raises Malformed if the pod cannot be read, and PluginError if a plugin failed before any node was computed.
         """
@@ -117,6 +118,7 @@ class ClassCache:
         self._classes.move_to_end(signature)
         table, compared = cached.table, columns.pods.compared
         refresh(table, columns)
+        refresh_for_job(table, job, columns)
         if outdated:
             self._charge(cached, columns)
         self.work.rows += (columns.pods.compared - compared) * TERMS.pods // PER_ROW

@@ -47,19 +47,30 @@ def refresh(table: ClassTable, columns: NodeColumns) -> None:
 
 
 def refresh_for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
-    """Calls the plugins whose result depends on the nodes of the job's other members."""
-    filters = [column for column in table.filters if column.traits.job]
-    scores = [score for score in table.scores if score.traits.job]
-    if not filters and not scores:
+    """Calls the plugins whose result depends on the nodes of the job's other members.
+
+    Called after `refresh`. A job without other members gets what `refresh` computed, and so does the next such job
+    after one with members: then the plugins are called once more. A class without such plugins costs nothing.
+    """
+    if not table.plugins.depends_on_job or (job.is_single and not table.for_members):
         return
     view = Nodes(columns)
-    for column in filters:
-        column.fill(column.ask(table.pod, view))
-    if filters:
-        table.feasibility.compute(table.filters, columns)
-    for score in scores:
-        table.ask_score(score, view, job)
-    table.rebuild_ranks(columns)
+    try:
+        filters = [column for column in table.filters if column.traits.job]
+        for column in filters:
+            column.fill(column.ask(table.pod, view))
+        if filters:
+            table.feasibility.compute(table.filters, columns)
+        for score in table.scores:
+            if score.traits.job:
+                table.ask_score(score, view, job)
+        table.rebuild_ranks(columns)
+    except BaseException:
+        table.built = False  # half repaired
+        raise
+    table.for_members = not job.is_single
+    if table.score_error is not None:
+        table.built = False  # it may fail for this job alone
 
 
 def _catch_up(table: ClassTable, columns: NodeColumns) -> None:

@@ -52,7 +52,7 @@ class Depends(enum.Flag):
     USAGE = enum.auto()  # the pods on the row: recomputed where a placement touched it
     CLUSTER = enum.auto()  # all nodes together, such as their number: recomputed when that changes
     FEASIBLE = enum.auto()  # which rows are feasible (`nodes.feasible`): recomputed when that set changes
-    JOB = enum.auto()  # the job's other members: recomputed for each decision
+    JOB = enum.auto()  # the job's other members: recomputed for each decision of a job that has some (`JobView`)
 
 
 class Plugin(Protocol):

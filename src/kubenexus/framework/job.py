@@ -3,6 +3,8 @@
 A job is a gang, or a single pod as a gang of one. It is not a batch/v1 Job.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from kubenexus.api.core import Pod
@@ -54,6 +56,12 @@ class Job(msgspec.Struct, frozen=True, gc=False):
         """The job as users write it: `ml/llama`, without the family that `key` has in the middle."""
         return display_name(self.key)
 
+    def bound_rows(self, row_of: Mapping[str, int]) -> tuple[int, ...]:
+        """Returns the rows of `bound_nodes`, each once, in order. `row_of` has the row of each node."""
+        if not self.bound_nodes:
+            return ()
+        return tuple(sorted({row_of[name] for name in self.bound_nodes if name in row_of}))
+
     @staticmethod
     def of(pod: Pod) -> "Job":
         """Returns the job of a single pod."""
@@ -61,14 +69,20 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobView(msgspec.Struct, frozen=True, gc=False):
-    """What a Score plugin gets of the job: its size, and the rows of the members placed before this one.
+    """What a Score plugin gets of the job: its size, and the rows of the members that have a node.
 
-    `counted_keys` are the keys of those members, and of all other pods that are in the columns already.
+    `placed` has the members that run or are bound already, and those that this decision placed before. `counted_keys`
+    are the keys of the latter, and of all other pods that are in the columns already.
     """
 
     size: int = 1
     placed: tuple[int, ...] = ()
     counted_keys: frozenset[str] = frozenset()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is no other member that a plugin could look at."""
+        return not self.placed and self.size == 1
 
 
 SINGLE_POD_VIEW = JobView()

@@ -90,6 +90,7 @@ class ClassPlugins(NamedTuple):
     assigns: list[Assign]
     supports_one_node: bool  # all plugins that are called for changed rows take a `OneNode`
     foreign: bool  # some Score plugins are not built in
+    depends_on_job: bool  # some of the plugins read where the job's other members are
 
 
 class ProfilePlugins:
@@ -165,6 +166,7 @@ class ProfilePlugins:
             [p for p in self.assigns if p.name not in quiet],
             supports_one_node=all(each.supports_one_node for each in traits.values() if each.repaired),
             foreign=any(not traits[p.name].trusted for p in self.scores),
+            depends_on_job=any(each.job for each in traits.values()),
         )
 
     def _at(self, point: str) -> list[Plugin]:
@@ -221,10 +223,14 @@ def _traits(plugin: Plugin) -> PluginTraits:
 def _filter_traits(plugin: Plugin, traits: PluginTraits) -> PluginTraits:
     """Returns the traits for the filter of a plugin, which may depend on less than its score."""
     depends = getattr(plugin, "filter_depends", None)
-    return traits if depends is None or depends & Depends.USAGE else traits._replace(usage=False, repaired=False)
+    if depends is None:
+        return traits
+    less = traits._replace(job=traits.job and bool(depends & Depends.JOB))
+    return less if depends & Depends.USAGE else less._replace(usage=False, repaired=False)
 
 
 def _class_plugins(traits: PluginTraits, quiet: bool) -> PluginTraits:
     """Returns the traits of a plugin for a class."""
     stamped = traits.stamped and not quiet
-    return traits._replace(stamped=stamped, repaired=traits.usage and not stamped and not quiet, quiet=quiet)
+    repaired, job = traits.usage and not stamped and not quiet, traits.job and not quiet
+    return traits._replace(stamped=stamped, repaired=repaired, quiet=quiet, job=job)

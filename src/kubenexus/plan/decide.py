@@ -106,7 +106,10 @@ class Planner:
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
         if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
             return self._gang(job, snapshot, now, within)
-        view = JobView(counted_keys=frozenset(job.hold_keys)) if job.hold_keys else SINGLE_POD_VIEW
+        view = SINGLE_POD_VIEW
+        if job.hold_keys or job.bound_nodes:
+            placed = job.bound_rows(snapshot.nodes.row_of)
+            view = JobView(1 + len(placed), placed, frozenset(job.hold_keys))
         # Without a transaction: no other member follows that would have to see the placement.
         result = self._pod_placer.place(job.pods[0], snapshot, view, within)
         placements = () if result.placement is None else (result.placement,)

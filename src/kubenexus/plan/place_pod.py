@@ -9,7 +9,6 @@ from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.cycle.nominated_pods import NominatedResult, filter_with_nominated_pods
-from kubenexus.cycle.repair import refresh_for_job
 from kubenexus.cycle.select import Selection, select_best, select_best_of
 from kubenexus.framework.decision import Diagnosis, PodPlacement
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
@@ -36,7 +35,7 @@ class PodResult(msgspec.Struct, gc=False):
 class PodPlacer:
     """Places single pods. Pure, but for the class cache.
 
-    `depends_on_job`: some plugin reads where the job's other members went.
+    `depends_on_job`: some plugin reads where the job's other members are.
     """
 
     def __init__(self, class_cache: ClassCache) -> None:
@@ -47,7 +46,7 @@ class PodPlacer:
         """Returns the best row for the pod among those of the mask `within`, or among all."""
         columns = snapshot.nodes
         try:
-            classified = self._class_cache.lookup(pod, columns)
+            classified = self._class_cache.lookup(pod, columns, job)
         except Malformed as problem:
             return PodResult(Code.UNRESOLVABLE, Diagnosis(columns.count, message=str(problem)))
         except PluginError as failure:
@@ -59,8 +58,6 @@ class PodPlacer:
         if classified.rejection is not None:
             return _refused(classified, columns, None, {})
         try:
-            if self.depends_on_job:
-                refresh_for_job(classified.table, job, columns)
             yielding = filter_with_nominated_pods(pod, classified.table, snapshot, job.counted_keys)
             errors = diagnose(classified, columns, yielding)[1] if classified.table.may_fail else []
             if errors:

@@ -24,7 +24,7 @@ from kubenexus.api.workloads import OwnerSpec, ReplicaSet, Service, ServiceSpec
 from kubenexus.app.watch.object_cache import ObjectCache, with_shared_parts
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.framework.decision import Decision
-from kubenexus.framework.job import Job
+from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
@@ -45,9 +45,9 @@ replace = msgspec.structs.replace
 class Counting(ClassCache):
     looked = 0
 
-    def lookup(self, pod: Pod, columns: NodeColumns) -> ClassifiedPod:
+    def lookup(self, pod: Pod, columns: NodeColumns, job: JobView = SINGLE_POD_VIEW) -> ClassifiedPod:
         self.looked += 1
-        return super().lookup(pod, columns)
+        return super().lookup(pod, columns, job)
 
 
 def a_cluster() -> Ledger:

@@ -11,7 +11,7 @@ from kubenexus.api.selectors import LabelSelector
 from kubenexus.app.watch.object_cache import ObjectCache, with_shared_parts
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.framework.decision import Decision
-from kubenexus.framework.job import Job, JobView
+from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import gang_limits
@@ -37,9 +37,9 @@ class Counting(ClassCache):
         self.signed += 1
         return super().signature(pod, columns, lift=lift)
 
-    def lookup(self, pod: Pod, columns: NodeColumns) -> ClassifiedPod:
+    def lookup(self, pod: Pod, columns: NodeColumns, job: JobView = SINGLE_POD_VIEW) -> ClassifiedPod:
         self.looked += 1
-        return super().lookup(pod, columns)
+        return super().lookup(pod, columns, job)
 
 
 def of_kinds(kinds: int, members: int = 0) -> list[Pod]:

@@ -94,9 +94,9 @@ BACKFILL_VECTORS: tuple[Vector, ...] = (
 
 def prefers(tier: str, tier_label: str = "", model: str = "", key: str = gpu.HARDWARE_TIER.key, gpus: int = 1) -> str:
     labels = ({key: tier_label} if tier_label else {}) | ({gpu.MODEL.key: model} if model else {})
-    return answer(
-        HARDWARE, a_pod(namespace=tier, gpu=gpus or None), a_machine(8 if tier_label or model else 0, **labels)
-    )
+    resource = "amd.com/gpu" if model.startswith("MI") else GPU
+    pod = a_pod(namespace=tier, requests={resource: gpus} if gpus else None)
+    return answer(HARDWARE, pod, a_machine(8 if tier_label or model else 0, resource, labels))
 
 
 def changed(before: int, ours: int) -> str:

@@ -46,13 +46,22 @@ class BacktrackingSearch:
     """The search for one decision. It writes to the columns, and restores them.
 
     `promised` are the keys of nominated pods that are in the columns already, and must not be counted again.
+    `bound_rows` are the rows of members that are bound already.
     """
 
-    def __init__(self, pod_placer: PodPlacer, snapshot: Snapshot, promised: frozenset[str] = frozenset()) -> None:
-        self._pod_placer, self._snapshot, self._promised = pod_placer, snapshot, promised
+    def __init__(
+        self,
+        pod_placer: PodPlacer,
+        snapshot: Snapshot,
+        promised: frozenset[str] = frozenset(),
+        bound_rows: tuple[int, ...] = (),
+    ) -> None:
+        self._pod_placer, self._snapshot, self._promised, self._bound_rows = pod_placer, snapshot, promised, bound_rows
         self._left = self.keep = 0
-        # Whether a plugin, or the check of nominated pods, reads where the other members are.
-        self._followed = pod_placer.depends_on_job or bool(snapshot.nominees())
+        # Whether the check of nominated pods, or a plugin, reads the keys or the rows of the other members. Both are
+        # collected for each member anew, which takes time by their number.
+        self._needs_keys = bool(snapshot.nominees())
+        self._needs_rows = pod_placer.depends_on_job
 
     def allow(self, placements: int, keep: int) -> None:
         """Sets how many pods the search may place in all its attempts; `keep` of them are not to be used yet."""
@@ -145,17 +154,19 @@ class BacktrackingSearch:
         return False
 
     def _place_one(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
-        view = job_view(results, size, self._promised) if self._followed else JobView(size)
-        result = self._pod_placer.place(pod, self._snapshot, view, within)
+        result = self._pod_placer.place(pod, self._snapshot, self._view(results, size), within)
         if result.code is Code.ERROR:
             raise MemberError(result)
         return result
 
-
-def job_view(results: list[PodResult], size: int, promised: frozenset[str] = frozenset()) -> JobView:
-    """Returns what a plugin gets of the members before this one. `promised` are other pods that are counted already."""
-    keys = promised.union(result.placement.pod for result in results if result.placement is not None)
-    return JobView(size, tuple(result.row for result in results), keys)
+    def _view(self, results: list[PodResult], size: int) -> JobView:
+        """Returns what plugins get of the members before this one."""
+        rows, keys = self._bound_rows, self._promised
+        if self._needs_rows:
+            rows += tuple([result.row for result in results])
+        if self._needs_keys:
+            keys = keys.union([result.placement.pod for result in results if result.placement is not None])
+        return JobView(size + len(self._bound_rows), rows, keys)
 
 
 def member_record(pod: Pod, placement: PodPlacement) -> PodRecord:

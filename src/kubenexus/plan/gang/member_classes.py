@@ -12,6 +12,7 @@ from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.cycle.plugin_output import lowered
 from kubenexus.framework.extension_points import Capacity, Plugin
+from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.member_constraints import ConstrainsMembers, MemberConstraint, MemberRelation, bound
 from kubenexus.framework.plugin_results import call_plugin, checked_amounts
 from kubenexus.framework.pod_class import PodClass
@@ -64,16 +65,20 @@ class MemberClass(msgspec.Struct, gc=False):
 
 
 def group_members(
-    pods: tuple[Pod, ...], class_cache: ClassCache, columns: NodeColumns, budget: WorkBudget | None = None
+    pods: tuple[Pod, ...],
+    class_cache: ClassCache,
+    columns: NodeColumns,
+    budget: WorkBudget | None = None,
+    view: JobView = SINGLE_POD_VIEW,
 ) -> list[MemberClass]:
-    """Returns the members by class, in the order of the first member of each.
+    """Returns the members by class, in the order of the first member of each. `view` has the members with a node.
 
     Raises as `ClassCache.lookup` does, and GangLimitError before it builds any table if the budget does not allow for
     so many classes.
     """
     member_classes: dict[tuple[int, frozenset[str] | None], MemberClass] = {}
     for alike in _by_signature(pods, class_cache, columns, budget or WorkBudget()):
-        classified = class_cache.lookup(alike[0], columns)
+        classified = class_cache.lookup(alike[0], columns, view)
         member_class = member_classes.get(key := (id(classified.table), classified.node_names))
         if member_class is None:
             member_classes[key] = MemberClass(classified, alike)

@@ -61,10 +61,11 @@ class GangPlanner:
 
     def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> GangResult:
         columns, budget = snapshot.nodes, WorkBudget()
-        member_classes = group_members(job.pods, self._class_cache, columns, budget)
-        failure = self._failure(member_classes, snapshot, promised) or self._hopeless(
-            job, member_classes, snapshot, promised
-        )
+        bound_rows = job.bound_rows(columns.row_of)
+        size = len(job.pods) + len(bound_rows) if bound_rows else 1  # of a gang that begins, as that of a single pod
+        view = JobView(size, bound_rows, promised)
+        member_classes = group_members(job.pods, self._class_cache, columns, budget, view)
+        failure = self._failure(member_classes, snapshot, view) or self._hopeless(job, member_classes, snapshot, view)
         if failure is not None:
             return GangResult(refusal=failure)
         ties = member_constraints(member_classes, columns)
@@ -84,22 +85,20 @@ class GangPlanner:
         if len(others) < 2 and not any(constraint.relation is MemberRelation.OTHER for constraint in others):
             with suppress(NotAssignable):
                 return solver.pack_classes() if len(member_classes) > 1 else solver.fill_one_class(others)
-        return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised))
+        return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised, bound_rows))
 
-    def _failure(
-        self, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
-    ) -> PodResult | None:
+    def _failure(self, member_classes: Sequence[MemberClass], snapshot: Snapshot, view: JobView) -> PodResult | None:
         """Returns the error of a plugin that fails for a member: it fails the gang, since the result is not known."""
         for member_class in member_classes:
             table = member_class.classified.table
             if table.may_fail or table.score_error is not None or member_class.classified.rejection is not None:
-                result = self._pod_placer.place(member_class.classified.pod, snapshot, JobView(counted_keys=promised))
+                result = self._pod_placer.place(member_class.classified.pod, snapshot, view)
                 if result.code is Code.ERROR:
                     return result
         return None
 
     def _hopeless(
-        self, job: Job, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
+        self, job: Job, member_classes: Sequence[MemberClass], snapshot: Snapshot, view: JobView
     ) -> PodResult | None:
         """Returns the refusal of members that no capacity would help, if too few others are left for the minimum.
 
@@ -113,7 +112,7 @@ class GangPlanner:
             >= job.minimum
         ):
             return None
-        return self._pod_placer.place(refused[0].classified.pod, snapshot, JobView(counted_keys=promised))
+        return self._pod_placer.place(refused[0].classified.pod, snapshot, view)
 
 
 def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:

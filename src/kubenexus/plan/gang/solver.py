@@ -65,7 +65,7 @@ class GangSolver:
     ) -> None:
         self._job, self._member_classes, self._levels, self._columns = job, member_classes, levels, columns
         self._budget, self._assigner = budget, assigner
-        self._near = sorted({columns.row_of[name] for name in job.bound_nodes if name in columns.row_of})
+        self._near = list(job.bound_rows(columns.row_of))
         self._rank = member_classes[0].classified.table.rank
         outside = levels[-1].codes == 0
         self._outside = outside if allowed_rows is None else outside | ~allowed_rows
