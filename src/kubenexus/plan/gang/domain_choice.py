@@ -2,7 +2,7 @@
 
 Objective, in this order: the most members; the lowest level; the domain with the least free capacity; the domain whose
 surrounding domain on the next level has the least free capacity, and so on, so that large free domains stay whole; the
-name.
+score of its nodes, such as for a better fabric; the name.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.arrays import IntColumn
+from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.plan.gang.packing import Packing
 from kubenexus.state.topology import TopologyDomains
 
@@ -46,6 +47,7 @@ class DomainChooser:
         self._packing, self._levels, self._rank = packing, levels, rank
         self._near = near or []
         self._held: dict[int, IntColumn] = {}
+        self._scored: dict[int, Any] = {}
 
     def largest(self) -> DomainCandidate:
         """Returns the domain of the outermost level that holds most members; code 0 if no domain holds any."""
@@ -74,15 +76,18 @@ class DomainChooser:
         for i in range(len(self._levels)):
             enough = np.flatnonzero(self._holds(i) >= members)
             names, size, near = self._levels[i].names, loose(self._levels[i]), self._near_codes(i)
-            best = sorted(enough.tolist(), key=lambda code: (code not in near, float(size[code]), names[code]))
+            score = self._scores(i)
+            best = sorted(
+                enough.tolist(), key=lambda code: (code not in near, float(size[code]), -score[code], names[code])
+            )
             found += [self._candidate(i, code) for code in best[:most]]
         return found
 
     def outermost(self, most: int) -> list[DomainCandidate]:
         """Returns up to `most` domains of the outermost level, those that may hold most members first."""
         last = len(self._levels) - 1
-        holds, names = self._holds(last), self._levels[last].names
-        codes = sorted(np.flatnonzero(holds).tolist(), key=lambda code: (-int(holds[code]), names[code]))
+        holds, score, names = self._holds(last), self._scores(last), self._levels[last].names
+        codes = sorted(np.flatnonzero(holds).tolist(), key=lambda code: (-int(holds[code]), -score[code], names[code]))
         return [self._candidate(last, code) for code in codes[:most]]
 
     def _holds(self, i: int) -> IntColumn:
@@ -105,7 +110,8 @@ class DomainChooser:
         return codes[there] if there.any() else codes
 
     def _choose(self, codes: Any, i: int) -> int:
-        """Returns one of the domains of equal capacity: by that of the surrounding domains, then by rank or name."""
+        """Returns one of the domains of equal capacity: by that of the surrounding domains, then by rank, then by
+        name."""
         level = self._levels[i]
         some_row = np.zeros(level.size, np.int64)
         some_row[level.codes] = np.arange(len(level.codes))
@@ -116,8 +122,24 @@ class DomainChooser:
             codes = codes[around == around.min()]
         if level.is_node_level:
             return int(codes[self._rank[codes - 1].argmax()])
+        if len(codes) > 1:
+            scores = self._scores(i)[codes]
+            codes = codes[scores == scores.max()]
         named: list[int] = sorted(codes.tolist(), key=lambda code: level.names[code])
         return named[0]
+
+    def _scores(self, i: int) -> Any:
+        """Returns for each domain of a level the mean score of its feasible rows, 0 without any.
+
+        Sums of scores are exact, and so the order of rows has no effect. A rank has a tie break below its score, which
+        differs from node to node and must not choose domains.
+        """
+        if i not in self._scored:
+            level, feasible = self._levels[i], self._rank >= 0
+            points = np.where(feasible, self._rank >> TIE_BREAK_BITS, 0)
+            rows = np.bincount(level.codes, weights=feasible, minlength=level.size)
+            self._scored[i] = np.bincount(level.codes, weights=points, minlength=level.size) / np.maximum(rows, 1)
+        return self._scored[i]
 
     def _candidate(self, i: int, code: int) -> DomainCandidate:
         level = self._levels[i]
