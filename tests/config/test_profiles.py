@@ -13,10 +13,14 @@ from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, prob
 
 OWN = [
     "ProfileClassifier",
+    "WorkloadAwareScoring",
+    "BackfillScoring",
+    "TenantHardwareAffinityScore",
     "DeviceFit",
     "VRAMScheduler",
     "GPUTopology",
     "ResourceFragmentationScore",
+    "NetworkFabricScore",
     "Coscheduling",
     "GangPreemption",
 ]

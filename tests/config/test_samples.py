@@ -21,7 +21,7 @@ EVERYTHING = a_registry(
     CustomPlugin2="filter",
 )
 NEEDS_OTHERS = {"one-point", "point-by-point", "multi-point", "multi-point-but-one", "other-queue-sort"}
-OWN_SCORES = {"VRAMScheduler": 5, "GPUTopology": 2, "ResourceFragmentationScore": 5}
+OWN_SCORES = {"VRAMScheduler": 5, "GPUTopology": 2, "ResourceFragmentationScore": 5, "NetworkFabricScore": 3}
 
 
 def sample(name: str) -> Configuration:

@@ -15,14 +15,15 @@ from kubenexus.testing.reference_check import assert_capacity, assert_matches_re
 from kubenexus.testing.strategies import FPGA, GPU, NODES, STORAGE, TERMS, clusters, pods
 from tests.plugins import reference
 
-NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
+NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort", "ProfileClassifier"}
 # They look beyond a node, at other pods or volumes, and so do their references: see `test_affinity_reference`,
-# `test_spread_reference`, `tests/volumes` `tests/plugins/devices` and `tests/plugins/workload`.
+# `test_spread_reference`, `tests/volumes`, and `devices`, `workload` and `network_fabric` beside this file.
 BEYOND_A_NODE = {
     *("InterPodAffinity", "PodTopologySpread"),
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
     *("DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore"),
     *("WorkloadAwareScoring", "BackfillScoring", "TenantHardwareAffinityScore"),
+    *("NetworkFabricScore",),
 }
 RESOURCES = [
     [("cpu", 1), ("memory", 1)],

@@ -63,11 +63,11 @@ _OWN: Final = {
     "DeviceFit": f"{_FILTER} reserve preBind",
     "VRAMScheduler": f"{_FILTER} {_SCORE}",
     "GPUTopology": f"{_FILTER} {_SCORE}",
-    "NetworkFabricScore": "filter score",
+    "NetworkFabricScore": f"{_FILTER} {_SCORE}",
     "ResourceFragmentationScore": f"{_FILTER} {_SCORE}",
     "TenantHardwareAffinityScore": f"{_FILTER} {_SCORE}",
     "WorkloadAwareScoring": _SCORE,
-    "TopologyScoring": "score",
+    "TopologyScoring": _SCORE,
     "BackfillScoring": _SCORE,
     "GangPreemption": "postFilter",
 }
@@ -92,6 +92,7 @@ _SHIPPED: Final = {
     "VRAMScheduler": 5,
     "GPUTopology": 2,
     "ResourceFragmentationScore": 5,
+    "NetworkFabricScore": 3,
 }
 SHIPPED_SET: Final = (
     *UPSTREAM_SET,

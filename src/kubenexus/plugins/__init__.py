@@ -15,6 +15,7 @@ from kubenexus.plugins.devices.vram import VRAMScheduler
 from kubenexus.plugins.dynamic_resources import DynamicResources
 from kubenexus.plugins.image_locality import ImageLocality
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kubenexus.plugins.network_fabric.plugin import NetworkFabricScore
 from kubenexus.plugins.node_affinity import NodeAffinity
 from kubenexus.plugins.node_declared_features import NodeDeclaredFeatures
 from kubenexus.plugins.node_name import NodeName
@@ -66,6 +67,7 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (VRAMScheduler, 5),
     (GPUTopology, 2),
     (ResourceFragmentationScore, 5),
+    (NetworkFabricScore, 3),
 )
 BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
 

@@ -1,0 +1,142 @@
+"""The golden vectors of the rules about fabrics and zones: what the first KubeNexus, written in Go, answers, and ours.
+
+Each row is reproduced, or a deliberate change with the id of the bug that it mends. `make docs` writes the table to
+docs/fabric-golden.md (`golden_page`).
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from kubenexus.api.core import Node
+from kubenexus.api.gangs.declaration import TopologyRequest
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner
+from kubenexus.testing.builders import a_pod
+from kubenexus.testing.harness import a_ledger
+from tests.plugins.network_fabric.fabric_cluster import PLUGINS, REFUSED, place, score, worker
+
+
+class Vector(NamedTuple):
+    """A case, the answer of the first KubeNexus, ours, and the id of the bug if they differ."""
+
+    case: str
+    compute: Callable[[], str]
+    before: str
+    ours: str
+    bug: str = ""
+
+
+MEMBER = place("m", fabric="infiniband", clique="c0", id="f1", rack="A", zone="a")
+
+
+def beside_a_member(**said: str) -> str:
+    """The score of a node for a training gang with a member on `MEMBER`."""
+    return str(score(worker(of="g"), place("n", said), MEMBER))
+
+
+def alone(fabric: str, kind: str = "training", gpu: int = 1, notes: Mapping[str, str] | None = None) -> str:
+    labels = {"fabric": fabric} if fabric else {}
+    return str(score(worker(kind=kind, gpu=gpu, notes=notes), place("n", labels)))
+
+
+def filtered(candidate: Node, *, gang: bool = True, member: Node = MEMBER) -> str:
+    """Whether a pod of a gang that needs one clique, with a member on another node, may use a node."""
+    ledger, pod = a_ledger([candidate, member]), worker(of="g" if gang else "", gpu=8)
+    level = TopologyRequest("clique", "", True) if gang else TopologyRequest()
+    nodes, key = ((member.metadata.name,), "default/gang/g") if gang else ((), "default/w")
+    ledger.upsert_pod(a_pod("running", gpu=8, node=member.metadata.name))
+    decision = Planner(PLUGINS).decide(Job(key, (pod,), 1, level, nodes), ledger.snapshot(), 0.0)
+    return "passes" if [each.node for each in decision.placements] == [candidate.metadata.name] else REFUSED
+
+
+MEMBER_VECTORS: tuple[Vector, ...] = (
+    Vector(
+        "the same in all: clique, fabric, rack and zone",
+        partial(beside_a_member, fabric="infiniband", clique="c0", id="f1", rack="A", zone="a"),
+        "100",
+        "95",
+        "NET-4",
+    ),
+    Vector(
+        "another clique, the same fabric",
+        partial(beside_a_member, fabric="infiniband", clique="c1", id="f1", rack="A", zone="a"),
+        "100",
+        "82",
+        "NET-4",
+    ),
+    Vector(
+        "roce, another fabric, the same rack",
+        partial(beside_a_member, fabric="roce", id="f2", rack="A", zone="a"),
+        "40",
+        "45",
+        "NET-4",
+    ),
+    Vector(
+        "roce, another rack, the same zone",
+        partial(beside_a_member, fabric="roce", id="f2", rack="B", zone="a"),
+        "0",
+        "32",
+        "NET-4",
+    ),
+    Vector(
+        "ethernet, another zone",
+        partial(beside_a_member, fabric="ethernet", id="f3", rack="C", zone="b"),
+        "0",
+        "10",
+        "NET-4",
+    ),
+    Vector(
+        "ethernet, no label besides",
+        partial(beside_a_member, fabric="ethernet"),
+        "20",
+        "10",
+        "NET-8",
+    ),
+)
+ALONE_VECTORS: tuple[Vector, ...] = tuple(
+    Vector(
+        f"{kind}, one GPU, {fabric or 'unknown'}",
+        partial(alone, fabric, kind),
+        before,
+        ours,
+        "NET-4" * (before != ours),
+    )
+    for kind, rows in {
+        "training": {
+            "nvswitch": ("100", "75"),
+            "nvlink": ("90", "70"),
+            "infiniband": ("75", "70"),
+            "roce": ("60", "45"),
+            "ethernet": ("40", "35"),
+            "": ("50", "50"),
+        },
+        "inference": {"nvswitch": ("100", "72"), "infiniband": ("75", "60"), "ethernet": ("40", "50")},
+    }.items()
+    for fabric, (before, ours) in rows.items()
+)
+FILTER_VECTORS: tuple[Vector, ...] = (
+    Vector("the gang's clique", lambda: filtered(place("n", clique="c0")), "passes", "passes"),
+    Vector("another clique", lambda: filtered(place("n", clique="c1")), REFUSED, REFUSED),
+    Vector("no clique", lambda: filtered(place("n")), REFUSED, REFUSED),
+    Vector("another clique, no gang", lambda: filtered(place("n", clique="c1"), gang=False), "passes", "passes"),
+    Vector(
+        "`min-fabric-tier: infiniband`, a pod alone, ethernet",
+        lambda: alone("ethernet", notes={"min-fabric-tier": "infiniband"}),
+        "40",
+        REFUSED,
+        "NET-3",
+    ),
+    Vector(
+        "`min-fabric-tier: infiniband`, a pod alone, nvlink",
+        lambda: alone("nvlink", notes={"min-fabric-tier": "infiniband"}),
+        "90",
+        "70",
+        "NET-4",
+    ),
+)
+SECTIONS: dict[str, tuple[Vector, ...]] = {
+    "NetworkFabricScore: a member of the job is on InfiniBand": MEMBER_VECTORS,
+    "NetworkFabricScore: no member has a node": ALONE_VECTORS,
+    "NetworkFabricScore: nodes that are refused": FILTER_VECTORS,
+}
