@@ -124,6 +124,16 @@ def test_a_pod_that_lowers_its_own_tier_is_counted_there() -> None:
     assert cluster.used() == {("ml", "gold", "premium"): 1, ("ml", "bronze", "premium"): 1}
 
 
+def test_a_pod_that_is_relabelled_while_it_runs_moves_to_its_new_tier() -> None:
+    cluster = Cluster(h100())
+    cluster.namespace("ml", tier="gold")
+    cluster.pod(bound("a", 2))
+    cluster.clock.advance(HOUR)
+    cluster.pod(bound("a", 2, labels={"tenant.kubenexus.io/tier": "silver"}))
+    cluster.clock.advance(HOUR)
+    assert cluster.used() == {("ml", "gold", "premium"): 2, ("ml", "silver", "premium"): 2}
+
+
 def test_a_pod_cannot_put_its_use_on_another_tenant() -> None:
     cluster = Cluster(h100())
     cluster.pod(bound("a", annotations={"tenant.kubenexus.io/name": "victim"}))

@@ -5,7 +5,7 @@ from collections import Counter
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubenexus.api.devices.hardware_tier import hardware_tier
 from kubenexus.observe.tenant_metrics import UsageKey
@@ -13,7 +13,7 @@ from kubenexus.plugins.devices.tenant import tenant_of
 from kubenexus.testing.builders import GPU, a_node, a_pod
 from tests.app.test_tenant_usage import Cluster
 
-NODES, NAMESPACES, PODS = ("n0", "n1", "n2"), ("ml", "web"), tuple(f"p{i}" for i in range(6))
+NODES, NAMESPACES, PODS = ("n0", "n1", "n2"), ("ml", "web"), ("p0", "p1")
 TIERS = st.sampled_from(["", "gold", "silver", "bronze", "tin"])
 NAMES = st.sampled_from(["", "research", "shop"])
 MODELS = st.sampled_from(["H100", "A100", "T4", "no such"])
@@ -32,9 +32,11 @@ class UsageMachine(RuleBasedStateMachine):
         self.found_cost: Counter[UsageKey] = Counter()
 
     @initialize()
-    def nodes(self) -> None:
+    def begin(self) -> None:
         for name in NODES:
             self.cluster.node(a_node(name, gpu=8))
+        for namespace in NAMESPACES:
+            self.namespace(namespace, "gold", "")
 
     @rule(name=st.sampled_from(NODES), model=MODELS, tier=LABELLED, price=PRICES)
     def node(self, name: str, model: str, tier: str, price: str) -> None:
@@ -62,6 +64,12 @@ class UsageMachine(RuleBasedStateMachine):
         pod = a_pod(name, namespace=namespace, requests={GPU: gpus} if gpus else {}, node=node, labels=labels)
         self.pods[key] = (pod, gpus, node)
         self.cluster.pod(pod)
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data(), tier=TIERS)
+    def relabel(self, data: st.DataObject, tier: str) -> None:
+        namespace, _, name = data.draw(st.sampled_from(sorted(self.pods))).partition("/")
+        self.bind_or_relabel(name, namespace, 0, "", tier)
 
     @rule(key=st.sampled_from([f"{namespace}/{name}" for namespace in NAMESPACES for name in PODS]))
     def end(self, key: str) -> None:
