@@ -267,8 +267,10 @@ def node_price(labels: dict[str, str]) -> Decimal | None:
 
 
 def _account_key(pod: Pod) -> AccountKey:
-    """Returns what the tenant of a pod depends on: its namespace and its own labels and annotations about tenants."""
+    """Returns what the tenant of a pod depends on: its namespace, its own labels and annotations about tenants, its
+    scheduler and its priority class."""
     meta = pod.metadata
     both = (("label", meta.labels), ("annotation", meta.annotations))
     texts = [(f"{kind} {key}", here[key]) for kind, here in both for key in sorted(POD_KEYS & here.keys())]
-    return meta.namespace, tuple(texts)
+    fields = [("scheduler", pod.spec.scheduler_name), ("priority class", pod.spec.priority_class_name)]
+    return meta.namespace, (*fields, *texts)

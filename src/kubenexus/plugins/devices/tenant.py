@@ -31,6 +31,7 @@ def tier_source(pod: Pod, nodes: NodeColumns) -> str:
     meta = pod.metadata
     labels = nodes.pods.namespace_labels(meta.namespace)
     given = read_key(tenant.TIER, labels or {}, {})
+    own = read_key(tenant.POD_TIER, meta.labels, meta.annotations)
     if given.value != tier_of(pod, nodes):
-        return f"key {read_key(tenant.POD_TIER, meta.labels, meta.annotations).source_key} of the pod"
+        return f"key {own.source_key} of the pod" if own.is_set else "other fields of the pod, or its queue"
     return f"namespace label {given.source_key}" if given.is_set else "default"
