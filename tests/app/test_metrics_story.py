@@ -54,6 +54,10 @@ class Day:
                 found.append(name)
         return found
 
+    def total(self, name: str, *labels: str) -> float:
+        """The sum over all samples that have these labels among others."""
+        return sum(value for (of, *given), value in self.seen.items() if of == name and {*labels} <= {*given})
+
     def value(self, name: str, *labels: str) -> float:
         return self.seen[name, *labels]
 
@@ -203,15 +207,17 @@ def check(day: Day) -> None:
     assert day.value(calls, "call_type=pod_binding", "result=success") == 8
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
-    assert day.value("kubenexus_gpu_allocation_success_total", "gpu_count=8", "topology_aware=true") == 1
-    assert day.value("kubenexus_gpu_allocation_failures_total", "reason=insufficient_gpus") == 1
+    assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=scheduled") > 3
+    assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=unschedulable") > 0
+    assert day.total("kubenexus_gpu_allocation_success_total", "gpu_count=8", "topology_aware=true") == 1
+    assert day.total("kubenexus_gpu_allocation_failures_total", "reason=insufficient_gpus") == 1
     assert (
         day.value("kubenexus_island_protection_events_total", "prevented=true", "protection_type=pristine_island") == 1
     )
     assert day.value("kubenexus_perfect_fit_placements_total", "island_size=2", "topology_type=nvswitch") == 1
     assert day.value("kubenexus_island_completions_total", "island_size=8", "topology_quality=100") == 1
-    assert day.value("kubenexus_vram_placement_decisions_total", "data_source=model", "outcome=acceptable_fit") == 1
-    assert day.value("kubenexus_vram_requested_bytes_sum") == 40 << 30
+    assert day.total("kubenexus_vram_placement_decisions_total", "data_source=model", "outcome=acceptable_fit") == 1
+    assert day.total("kubenexus_vram_requested_bytes_sum") == 40 << 30
 
 
 def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:

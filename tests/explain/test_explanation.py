@@ -61,8 +61,9 @@ def test_a_bound_pod_is_explained_as_if_it_waited(tmp_path: Path) -> None:
 
 def test_a_bound_pod_is_told_its_node_before_all_else(tmp_path: Path) -> None:
     items = [node("one"), node("two", "16"), pod("a", "3", nodeName="one"), pod("b", "1")]
-    first, second, third, *_ = run(tmp_path, items, "web/a").output.splitlines()
+    first, second, kind, tenant, third, *_ = run(tmp_path, items, "web/a").output.splitlines()
     assert (first, second) == ("web/a", "BOUND    one   below: where it would go if it waited now")
+    assert (kind[:9], tenant[:9]) == ("KIND     ", "TENANT   ")
     assert third.startswith("NODE     two")
     assert json.loads(run(tmp_path, items, "web/a", "-o", "json").output)["bound"] == "one"
     assert "BOUND" not in run(tmp_path, items, "web/b").output
@@ -73,6 +74,49 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
     told = json.loads(result.output)
     assert told["decision"]["placements"][0]["node"] == "one"
     assert {score["plugin"] for score in told["best"][0]["scores"]} >= {"NodeResourcesFit", "TaintToleration"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "lines"),
+    [
+        pytest.param(
+            {"workload.kubenexus.io/type": "training"},
+            {"tenant.kubenexus.io/tier": "gold", "tenant.kubenexus.io/name": "research"},
+            [
+                "KIND     training (key workload.kubenexus.io/type)",
+                "TENANT   research, gold (namespace label tenant.kubenexus.io/tier)",
+            ],
+            id="both from labels",
+        ),
+        pytest.param(
+            {"tenant.kubenexus.io/tier": "gold", "workload.kubenexus.io/preemptible": "true"},
+            {"scheduling.kubenexus.io/tier": "silver"},
+            [
+                "KIND     service (no mark of another kind), preemptible",
+                "TENANT   web, silver (namespace label scheduling.kubenexus.io/tier)",
+            ],
+            id="a pod does not raise its own tier",
+        ),
+        pytest.param(
+            {"tenant.kubenexus.io/tier": "bronze"},
+            {"tenant.kubenexus.io/tier": "gold"},
+            ["TENANT   web, bronze (key tenant.kubenexus.io/tier of the pod)"],
+            id="a pod lowers its own tier",
+        ),
+        pytest.param({}, {}, ["TENANT   web, bronze (default)"], id="a namespace without a tier"),
+    ],
+)
+def test_what_the_pod_is_and_which_tenant_it_has(
+    tmp_path: Path, labels: dict[str, str], namespace: dict[str, str], lines: list[str]
+) -> None:
+    waits = pod("a", "1")
+    waits["metadata"]["labels"] = labels
+    items = [node("one"), {"kind": "Namespace", "metadata": {"name": "web", "labels": namespace}}, waits]
+    output = run(tmp_path, items, "web/a").output.splitlines()
+    assert [line for line in lines if line not in output] == []
+    told = json.loads(run(tmp_path, items, "web/a", "-o", "json").output)
+    assert told["tenant"]["tier"] in lines[-1]
+    assert told["workload"]["type"] in ("service", "training")
 
 
 def test_an_empty_cluster_says_what_kube_scheduler_says(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubenexus.explain.cluster_dump import ClusterDump, read_dump
@@ -146,12 +147,13 @@ def test_refusals_and_outcomes_as_metrics() -> None:
     metrics = Metrics()
     for reason in ("not_joined", "insufficient_vram", "reserved_tier", ""):
         metrics.devices.refused(reason)
-    metrics.devices.placed(decided([gpu_node("n", 32, H100), gpu_pod("p", 24)])[1])
+    large = decided([gpu_node("n", 32, H100), gpu_pod("p", 24)])[1]
+    metrics.devices.placed(msgspec.structs.replace(large, workload="training"))
     metrics.devices.placed(decided([gpu_node("n", 8, H100), gpu_pod("p", 1)])[1])
     devices = metrics.devices
     assert devices.topology_decisions.labels("NVLink", "false", "required").value == 1
-    assert devices.vram_decisions.labels("insufficient_vram", "").value == 1
+    assert devices.vram_decisions.labels("insufficient_vram", "unknown", "").value == 1
     assert devices.island_protection.labels("tenant_mismatch", "true").value == 1
     assert devices.island_protection.labels("pristine_island", "false").value == 1
-    assert devices.allocations.labels("16+", "true").value == 1
+    assert devices.allocations.labels("training", "16+", "true").value == 1
     assert devices.source_usage.labels("gfd").value == 2

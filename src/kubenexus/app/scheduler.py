@@ -46,7 +46,6 @@ from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.tenant_settings import own_tier_profiles
-from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Factory, ProfilePlugins
 from kubenexus.observe import logs
 from kubenexus.observe.log_throttle import LogThrottle
@@ -66,11 +65,9 @@ from kubenexus.state.tenants import Tenants
 
 # Kinds that schedulers write, and must have read before the first decision.
 WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
-
 # Kinds that every decision depends on. None is made while their watch is down.
 DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
 OUTDATED = 30.0  # seconds without these watches until the scheduler is no longer ready
-
 OPTIONAL_GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
 LOG_INTERVAL = 10.0  # seconds between two log lines about kinds that are not listed yet
 
@@ -140,8 +137,7 @@ class Scheduler:
             profiles=frozenset(self.planners),
         )
         # Watch events to the ledger and the queue.
-        self.volumes = self._make_volumes(configuration)
-        self.tenant_usage = TenantUsage(self.ledger, clock)
+        self.volumes, self.tenant_usage = self._make_volumes(configuration), TenantUsage(self.ledger, clock)
         self.handlers = EventHandlers(
             self.ledger,
             self.queue,
@@ -389,8 +385,7 @@ class Scheduler:
         return "" if pod_binding.node in self.ledger.nodes.row_of else f"node {pod_binding.node} is gone"
 
     def _needed(self, job_binding: JobBinding) -> int:
-        job: Job = job_binding.attempt.job
-        return self.assembler.needed(job)
+        return self.assembler.needed(job_binding.attempt.job)
 
     def _unexplained(self, doing: str, error: Exception) -> None:
         log.error("Something unexpected happened to a bind", error, doing=doing)  # noqa: PLE1205 - our own log

@@ -28,6 +28,7 @@ from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.device_outcomes import DeviceResults, device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
+from kubenexus.plugins.devices.tenant_tier import tier_of
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.object_events import backoffs_ended, nomination_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
@@ -147,12 +148,20 @@ class SchedulingLoop:
             log.error("Failed to count devices for metrics; going on", error, job=job.key)  # noqa: PLE1205 - our own log
             return DeviceResults()
 
-    def _count_devices(self, results: DeviceResults) -> None:
-        """Counts them after the binds were submitted: a failure must not make the job wait again."""
+    def _count_placed(self, results: DeviceResults, decision: Decision, job: Job) -> None:
+        """Counts a decision after the binds were submitted: a failure must not make the job wait again."""
         try:
             self._metrics.devices.placed(results)
         except Exception as error:
             log.error("Failed to count devices for metrics; going on", error)  # noqa: PLE1205 - our own log
+        self._count_decision(decision, job, SCHEDULED)
+
+    def _count_decision(self, decision: Decision, job: Job, result: str) -> None:
+        """Counts a decision by the kind of work and the tier of the tenant. A failure must not change the attempt."""
+        try:
+            self._metrics.decided(decision.workload, tier_of(job.pods[0], self._ledger.nodes), result)
+        except Exception as error:
+            log.error("Failed to count a decision for metrics; going on", error)  # noqa: PLE1205 - our own log
 
     @property
     def _gangs_due(self) -> bool:
@@ -245,7 +254,7 @@ class SchedulingLoop:
             commit(decision, job, self._ledger, began)
             # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-            self._count_devices(devices)
+            self._count_placed(devices, decision, job)
             self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
             for pod in attempt.job.pods:
@@ -273,8 +282,10 @@ class SchedulingLoop:
 
     def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
         self._queue.done(attempt, decision)
-        self._metrics.devices.refused(device_refusal(decision))
-        self._count(attempt.job, ERROR if decision.code is Code.ERROR else UNSCHEDULABLE, began)
+        result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
+        self._metrics.devices.refused(device_refusal(decision), decision.workload)
+        self._count_decision(decision, attempt.job, result)
+        self._count(attempt.job, result, began)
         if log.enabled(2):
             why, number = decision.full_sentence(), str(attempt.id)
             log.v(2, "Unable to schedule pod; no fit; waiting", pod=attempt.job.pods[0], err=why, cycle=number)

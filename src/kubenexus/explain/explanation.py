@@ -22,6 +22,8 @@ from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
+from kubenexus.plugins.devices.tenant import tenant_of, tier_source
+from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 
 
@@ -46,12 +48,28 @@ class GangFacts(msgspec.Struct, frozen=True, gc=False):
     held: str = ""
 
 
+class WorkloadFacts(msgspec.Struct, frozen=True, gc=False):
+    """The pod's kind of work and what showed it. `preemptible`: the pod agrees to be preempted."""
+
+    type: str
+    reason: str
+    preemptible: bool = False
+
+
+class TenantFacts(msgspec.Struct, frozen=True, gc=False):
+    """The pod's tenant, its tier, and where the tier comes from."""
+
+    name: str
+    tier: str
+    source: str
+
+
 class Explanation(msgspec.Struct, frozen=True, gc=False):
     """A decision about one pod, with the best nodes at that time, or about its gang.
 
     `bound` is the node that the pod has already. The decision is then what it would be if the pod waited. `devices` is
     what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
-    `bound_cards` those that the pod has already.
+    `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod.
     """
 
     pod: str
@@ -62,6 +80,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     devices: DeviceSection | None = None
     cards: dict[str, str] = {}
     bound_cards: str = ""
+    workload: WorkloadFacts | None = None
+    tenant: TenantFacts | None = None
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -105,7 +125,23 @@ def explain(
     }
     bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
     devices = _devices(pending, decision, ledger, planner)
-    return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name, devices, cards, bound)
+    return Explanation(
+        pod.key,
+        decision,
+        best,
+        _facts(found),
+        pod.spec.node_name,
+        devices,
+        cards,
+        bound,
+        _workload(pod),
+        TenantFacts(*tenant_of(pod, ledger.nodes), tier_source(pod, ledger.nodes)),
+    )
+
+
+def _workload(pod: Pod) -> WorkloadFacts:
+    found = workload_of(pod)
+    return WorkloadFacts(str(found.type), found.reason, found.preemptible)
 
 
 def _devices(pending: Pod, decision: Decision, ledger: Ledger, planner: Planner) -> DeviceSection | None:
@@ -163,6 +199,7 @@ def render_text(explanation: Explanation) -> str:
     lines = [f"{explanation.pod}"]
     if explanation.bound:
         lines.append(f"BOUND    {explanation.bound}   below: where it would go if it waited now")
+    lines += _identity(explanation)
     if explanation.bound_cards:
         lines.append(f"HAS      {explanation.bound_cards}")
     if gang is not None and gang.name:
@@ -178,6 +215,18 @@ def render_text(explanation: Explanation) -> str:
     else:
         lines += _started(explanation)
     return "\n".join(lines) + "\n"
+
+
+def _identity(explanation: Explanation) -> list[str]:
+    """The lines about what the pod is and which tenant it belongs to."""
+    lines, workload, tenant = list[str](), explanation.workload, explanation.tenant
+    if workload is not None:
+        lines.append(
+            f"KIND     {workload.type} ({workload.reason})" + (", preemptible" if workload.preemptible else "")
+        )
+    if tenant is not None:
+        lines.append(f"TENANT   {tenant.name}, {tenant.tier} ({tenant.source})")
+    return lines
 
 
 def _gang_line(gang: GangFacts) -> str:

@@ -186,7 +186,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
 
     `diagnosis` is that of the member that could not be placed, or of the last one that was. `error` is set when the
     attempt failed, rather than finding no nodes. A gang that does not fit has a `gang_diagnosis`. `backoffs` are the
-    node backoffs (`plan.node_backoff`) whose nodes were left out.
+    node backoffs (`plan.node_backoff`) whose nodes were left out. `workload` is the kind of work of the first member
+    (`api.classification`), "" if the profile does not classify pods.
     """
 
     job: str
@@ -198,6 +199,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     error: str = ""
     gang_diagnosis: GangDiagnosis | None = None
     backoffs: frozenset[ClassBackoff] = frozenset()
+    workload: str = ""
 
     @property
     def placed(self) -> bool:

@@ -16,6 +16,7 @@ from kubenexus.plugins.devices.fragmentation import MAX_BREAKING
 from kubenexus.state.devices.layout import QUALITY
 
 GOOD_FIT, ACCEPTABLE_FIT = 70, 40  # percent of a card's memory
+UNKNOWN: Final = "unknown"  # the kind of work where the profile does not classify pods
 _SIZES: Final = (1, 2, 4, 8)
 _QUALITY: Final = {str(link): str(percent) for link, percent in QUALITY.items()}
 
@@ -38,41 +39,43 @@ class DeviceMetrics:
 
     def placed(self, results: DeviceResults) -> None:
         """Records the pods of a decision that was committed."""
+        workload = results.workload or UNKNOWN
         for outcome, pods in results.outcomes:
-            self._topology(outcome, pods)
-            self._memory(outcome, pods)
+            self._topology(outcome, pods, workload)
+            self._memory(outcome, pods, workload)
             self._island(outcome, pods, whole_islands=results.whole_islands)
             for source in outcome.sources:
                 self.source_usage.labels(source).add(pods)
 
-    def refused(self, reason: str) -> None:
-        """Records a refusal, by the result of `device_refusal`; "" is a refusal for other reasons."""
+    def refused(self, reason: str, workload: str = "") -> None:
+        """Records a refusal, by the result of `device_refusal`; "" is a refusal for other reasons. `workload` is the
+        kind of work of the job."""
         if not reason:
             return
-        self.failures.labels(reason).add()
+        self.failures.labels(reason, workload or UNKNOWN).add()
         if reason == NOT_JOINED:
             self.topology_decisions.labels("NVLink", "false", "required").add()
         elif reason in (INSUFFICIENT_VRAM, NO_GPU_INFO):
-            self.vram_decisions.labels(reason, "").add()
+            self.vram_decisions.labels(reason, workload or UNKNOWN, "").add()
         elif reason == RESERVED_TIER:
             self.island_protection.labels("tenant_mismatch", "true").add()
 
-    def _topology(self, outcome: DeviceOutcome, pods: int) -> None:
+    def _topology(self, outcome: DeviceOutcome, pods: int, workload: str) -> None:
         aware = outcome.level not in ("", "none")
-        self.allocations.labels(_bucket(outcome.number), str(aware).lower()).add(pods)
+        self.allocations.labels(workload, _bucket(outcome.number), str(aware).lower()).add(pods)
         if outcome.level:
             wanted = "required" if outcome.link_required else "multi_gpu"
             self.topology_decisions.labels(outcome.level, str(aware).lower(), wanted).add(pods)
             self.topology_quality.labels(outcome.level).observe(outcome.closeness, pods)
 
-    def _memory(self, outcome: DeviceOutcome, pods: int) -> None:
+    def _memory(self, outcome: DeviceOutcome, pods: int, workload: str) -> None:
         if not outcome.memory:
-            self.vram_decisions.labels("no_vram_request", outcome.memory_source).add(pods)
+            self.vram_decisions.labels("no_vram_request", workload, outcome.memory_source).add(pods)
             return
         percent = 100 * outcome.memory // max(outcome.card_memory, 1)
         fit = "good_fit" if percent >= GOOD_FIT else "acceptable_fit" if percent >= ACCEPTABLE_FIT else "poor_fit"
-        self.vram_decisions.labels(fit, outcome.memory_source).add(pods)
-        self.vram_requested.labels().observe(outcome.memory, pods)
+        self.vram_decisions.labels(fit, workload, outcome.memory_source).add(pods)
+        self.vram_requested.labels(workload).observe(outcome.memory, pods)
 
     def _island(self, outcome: DeviceOutcome, pods: int, *, whole_islands: bool) -> None:
         if not outcome.is_part:

@@ -223,6 +223,14 @@ OURS: Final = (
         "and was put right. Anything but 0 is a bug.",
     ),
     MetricDefinition(
+        "kubenexus_scheduling_decisions_total",
+        ALPHA,
+        ("workload_type", "tier", "result"),
+        "Number of decisions about jobs, by the kind of work ('training', 'inference', 'batch', 'service', "
+        "'interactive'; 'unknown' without ProfileClassifier), the tier of the tenant, and the result ('scheduled', "
+        "'unschedulable', 'error').",
+    ),
+    MetricDefinition(
         "kubenexus_pod_group_size",
         ALPHA,
         (),

@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kubenexus import __version__
-from kubenexus.observe.device_metrics import DeviceMetrics
+from kubenexus.observe.device_metrics import UNKNOWN, DeviceMetrics
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
 from kubenexus.observe.tenant_metrics import TenantMetrics
@@ -52,6 +52,7 @@ class Metrics(Collector):
 
     def _attempts(self) -> None:
         self.schedule_attempts = self._counter("scheduler_schedule_attempts_total")
+        self.decisions = self._counter("kubenexus_scheduling_decisions_total")
         self.attempt_duration = self._histogram("scheduler_scheduling_attempt_duration_seconds")
         self.algorithm_duration = self._histogram("scheduler_scheduling_algorithm_duration_seconds")
         self.pod_attempts = self._histogram("scheduler_pod_scheduling_attempts")
@@ -101,6 +102,10 @@ class Metrics(Collector):
         """Records an attempt for `pods` pods. `seconds` is the time to decide and, for placed pods, to bind."""
         self.attempt_duration.labels(result, profile).observe(seconds, pods)
         self.schedule_attempts.labels(result, profile).add(pods)
+
+    def decided(self, workload: str, tier: str, result: str) -> None:
+        """Records a decision about a job, by its kind of work ("" if that is not known) and its tenant's tier."""
+        self.decisions.labels(workload or UNKNOWN, tier, result).add()
 
     def group_attempt(self, result: str, profile: str, seconds: float) -> None:
         """Records an attempt for a gang, which counts once however many pods it has."""

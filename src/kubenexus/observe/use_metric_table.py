@@ -8,14 +8,14 @@ DEVICES: Final = (
     MetricDefinition(
         "kubenexus_gpu_allocation_success_total",
         ALPHA,
-        ("gpu_count", "topology_aware"),
+        ("workload_type", "gpu_count", "topology_aware"),
         "Number of placed pods with devices, by the number of their devices (1, 2, 4, 8, 16+, rounded up). "
         "'topology_aware' is true if several devices are on one NVLink island, PCIe switch or NUMA node.",
     ),
     MetricDefinition(
         "kubenexus_gpu_allocation_failures_total",
         ALPHA,
-        ("reason",),
+        ("reason", "workload_type"),
         "Number of refusals of jobs that lack devices, by the reason of most nodes: 'insufficient_gpus', "
         "'insufficient_vram', 'no_gpu_info' (no node reports the memory), 'not_joined', 'no_shared_gpu', 'wrong_type', "
         "'reserved_tier', 'gang'.",
@@ -30,7 +30,7 @@ DEVICES: Final = (
     MetricDefinition(
         "kubenexus_vram_placement_decisions_total",
         ALPHA,
-        ("outcome", "data_source"),
+        ("outcome", "workload_type", "data_source"),
         "Number of placed pods with devices by the part of their smallest GPU's memory that they asked for: 'good_fit' "
         "from 70 percent, 'acceptable_fit' from 40, 'poor_fit' below, 'no_vram_request'; and of refusals: "
         "'insufficient_vram', 'no_gpu_info'. 'data_source' is the source of the memory.",
@@ -38,7 +38,7 @@ DEVICES: Final = (
     MetricDefinition(
         "kubenexus_vram_requested_bytes",
         ALPHA,
-        (),
+        ("workload_type",),
         "Memory that placed pods asked for on each of their GPUs.",
         (8e9, 16e9, 24e9, 40e9, 48e9, 80e9, 160e9, 320e9),
     ),

@@ -22,9 +22,12 @@ from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve
 from kubenexus.plan.gang.solver import GangResult
 from kubenexus.plan.place_pod import PodPlacer, PodResult
+from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
+
+CLASSIFIER = "ProfileClassifier"  # the plugin by which a profile classifies pods
 
 
 class Planner:
@@ -46,6 +49,7 @@ class Planner:
         self._levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
+        self._classifies = CLASSIFIER in profile_plugins.signing
 
     def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
         """Returns placements for as many members as fit, if these are at least `job.minimum`; else the reasons.
@@ -83,7 +87,9 @@ class Planner:
             detail_for=reserved.namespace,
             held_back=True,
         )
-        return Decision(job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis)
+        return Decision(
+            job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis, workload=decision.workload
+        )
 
     def reserve(self, job: Job, gang_diagnosis: GangDiagnosis, snapshot: Snapshot) -> Reservation:
         """Returns the reservation for a gang that `decide` just refused."""
@@ -103,7 +109,9 @@ class Planner:
         if len(job.pods) < job.minimum:
             missing = f"{len(job.pods)} of at least {job.minimum} members exist"
             diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
-            return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
+            return Decision(
+                job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis, workload=self._workload(job)
+            )
         if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
             return self._gang(job, snapshot, now, within)
         view = SINGLE_POD_VIEW
@@ -113,7 +121,16 @@ class Planner:
         # Without a transaction: no other member follows that would have to see the placement.
         result = self._pod_placer.place(job.pods[0], snapshot, view, within)
         placements = () if result.placement is None else (result.placement,)
-        return Decision(job.key, result.code, snapshot.generation, now, placements, result.diagnosis, result.error)
+        return Decision(
+            job.key,
+            result.code,
+            snapshot.generation,
+            now,
+            placements,
+            result.diagnosis,
+            result.error,
+            workload=self._workload(job),
+        )
 
     def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:
         try:
@@ -133,8 +150,20 @@ class Planner:
         code = Code.SUCCESS if outcome.placements else refusal.code if refusal is not None else Code.UNSCHEDULABLE
         error = "" if refusal is None else refusal.error
         return Decision(
-            job.key, code, snapshot.generation, now, outcome.placements, diagnosis, error, gang_diagnosis=gang_diagnosis
+            job.key,
+            code,
+            snapshot.generation,
+            now,
+            outcome.placements,
+            diagnosis,
+            error,
+            gang_diagnosis=gang_diagnosis,
+            workload=self._workload(job),
         )
+
+    def _workload(self, job: Job) -> str:
+        """Returns the kind of work of the job. A single pod was just signed, so it is known."""
+        return str(workload_of(job.pods[0]).type) if self._classifies and job.pods else ""
 
 
 def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[PodRecord]:

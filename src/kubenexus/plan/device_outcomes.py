@@ -82,10 +82,11 @@ class DeviceOutcome(msgspec.Struct, frozen=True, gc=False):
 
 class DeviceResults(msgspec.Struct, frozen=True, gc=False):
     """The outcomes of a decision with their numbers. `whole_islands`: before it, some island of four or more GPUs was
-    whole."""
+    whole. `workload` is the kind of work of the job."""
 
     outcomes: tuple[tuple[DeviceOutcome, int], ...] = ()
     whole_islands: bool = False
+    workload: str = ""
 
 
 NO_RESULTS: Final = DeviceResults()
@@ -98,7 +99,7 @@ def device_results(decision: Decision, job: Job, columns: NodeColumns) -> Device
         return NO_RESULTS
     outcomes = Counter(_Outcomes(columns).of(taking, {pod.key: pod for pod in job.pods}))
     small = any(outcome.number <= MAX_BREAKING and not outcome.breaks for outcome in outcomes)
-    return DeviceResults(tuple(outcomes.items()), small and _any_whole_island(columns))
+    return DeviceResults(tuple(outcomes.items()), small and _any_whole_island(columns), decision.workload)
 
 
 def _any_whole_island(columns: NodeColumns) -> bool:
