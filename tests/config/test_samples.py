@@ -21,7 +21,16 @@ EVERYTHING = a_registry(
     CustomPlugin2="filter",
 )
 NEEDS_OTHERS = {"one-point", "point-by-point", "multi-point", "multi-point-but-one", "other-queue-sort"}
-OWN_SCORES = {"VRAMScheduler": 5, "GPUTopology": 2, "ResourceFragmentationScore": 5, "NetworkFabricScore": 3}
+OWN_SCORES = {
+    "WorkloadAwareScoring": 3,
+    "BackfillScoring": 2,
+    "TenantHardwareAffinityScore": 12,
+    "VRAMScheduler": 5,
+    "GPUTopology": 2,
+    "ResourceFragmentationScore": 5,
+    "NetworkFabricScore": 3,
+}
+SCORES_ONLY = ("WorkloadAwareScoring", "TopologyScoring", "BackfillScoring")  # of our own: they refuse no node
 
 
 def sample(name: str) -> Configuration:
@@ -71,7 +80,8 @@ def test_one_point() -> None:
 
 def test_two_profiles() -> None:
     everything, quick = (ProfilePlugins(profile, EVERYTHING) for profile in sample("two-profiles").profiles)
-    own = ["DeviceFit", *OWN_SCORES]  # a profile with kube-scheduler's name has none of them
+    filters = [name for name in OWN_SCORES if name not in SCORES_ONLY]
+    own = [filters[0], "DeviceFit", *filters[1:]]  # a profile with kube-scheduler's name has none of them
     assert [plugin.name for plugin in quick.filters] == [*(plugin.name for plugin in everything.filters), *own]
     assert len(everything.scores) == len(SCORES)
     assert quick.scores == []
@@ -160,7 +170,7 @@ def test_gang_order_is_the_order_of_our_queue() -> None:
 
 def test_what_the_founding_sample_asks_for_and_is_not_there_is_said() -> None:
     notes = {note.path: note.message for note in sample("founding").notes}
-    scorers = "WorkloadAwareScoring, TopologyScoring, BackfillScoring"
+    scorers = "TopologyScoring"
     assert notes == {
         "profiles[1].plugins": f"not built yet: ResourceReservation, NUMATopology, {scorers}",
         "profiles[1].pluginConfig[0].args.kubeflowAutoGang": "has no effect: a gang is planned as a whole",
