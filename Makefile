@@ -100,6 +100,7 @@ docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/*-golden.md
 	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
 	$(PY) -m tests.plugins.network_fabric.golden_page > build/fabric-golden.md
 	$(PY) -m tests.plugins.workload.golden_page > build/placement-golden.md
+	$(PY) -m tests.api.classification.golden_page > build/classification-golden.md
 	mv build/keys.md build/*-golden.md docs/
 
 changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version

@@ -205,6 +205,10 @@ def test_a_class_that_keeps_it_is_taken(plugin: type[Any]) -> None:
     check_plugin("Mine", plugin)
 
 
+def test_a_plugin_may_only_sign() -> None:
+    check_plugin("Signs", type("Signs", (), {"name": "Signs", "reads": (), "sign": lambda self, pod, nodes: None}))
+
+
 def test_every_built_in_keeps_the_contract_it_asks_of_others() -> None:
     for name, plugin in BUILT_IN.items():
         check_plugin(name, plugin)

@@ -100,7 +100,7 @@ class PinsNodes(Plugin, Protocol):
 
 @runtime_checkable
 class Sign(Plugin, Protocol):
-    """Adds to a pod's class what `reads` cannot express."""
+    """Adds to a pod's class what `reads` cannot express. A plugin may do this alone, for others to read."""
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """Called for each pod, in the queue and in a decision: it must be cheap. It gets the pod itself.

@@ -97,8 +97,8 @@ def check_plugin(name: str, plugin: object) -> None:
     for old in (each for each in _RENAMED if hasattr(plugin, each) and not hasattr(plugin, _RENAMED[each])):
         fail(f"`{old}` is now called `{_RENAMED[old]}`")
     points = [point for point in _POINTS if callable(getattr(plugin, point, None))]
-    if not points:
-        fail(f"implements none of {', '.join(_POINTS)}")
+    if not points and not callable(getattr(plugin, "sign", None)):
+        fail(f"implements none of {', '.join(_POINTS)}, sign")
     for point in (*points, *[each for each in _MORE if callable(getattr(plugin, each, None))]):
         arguments, attributes = _POINTS[point] if point in _POINTS else (_MORE[point], {})
         try:
