@@ -4,7 +4,6 @@ Each row is what the operator's code sets; the fixtures of tests/api/classificat
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final
 
 from kubenexus.api.classification.workload_type import WorkloadType
@@ -63,7 +62,7 @@ Mark = tuple[WorkloadType, str]
 
 def owner_mark(owners: list[OwnerReference]) -> Mark | None:
     """Returns the kind of work that the first known owner stands for, and the owner's kind."""
-    for owner in islice(owners, MAX_OWNERS):
+    for owner in owners[:MAX_OWNERS]:
         groups = OWNERS.get(owner.kind)
         if groups is not None:
             found = groups.get(owner.api_version.partition("/")[0])

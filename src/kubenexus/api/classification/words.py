@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MAX_TEXT: Final = 253  # characters of a name or an image; what follows is not read
-_KEPT: Final = 1024  # texts whose word is remembered: 80 ns instead of 600 ns
+_KEPT: Final = 1024  # texts whose word is remembered: 0.1 us instead of 0.6 for a name and 2 for an image
 
 # Applications in which a person works. A `-` in a word stands for any separator.
 _APPLICATIONS: Final = (
@@ -54,9 +54,7 @@ def serving_word(component: str) -> str:
 def interactive_image_word(image: str) -> str:
     """Returns the word in the path of an image that shows interactive work, or "". The registry, the tag and the digest
     do not count."""
-    path = image_path(image)
-    word = _first(_INTERACTIVE_IMAGE, path)
-    return "" if word and _NOT_INTERACTIVE.search(path) else word
+    return _interactive_image_word(image[:MAX_TEXT])
 
 
 def image_path(image: str) -> str:
@@ -74,6 +72,13 @@ def _interactive_word(name: str) -> str:
     text = name.lower()
     word = _first(_INTERACTIVE_NAME, text)
     return "" if word and _NOT_INTERACTIVE.search(text) else word
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _interactive_image_word(image: str) -> str:
+    path = image_path(image)
+    word = _first(_INTERACTIVE_IMAGE, path)
+    return "" if word and _NOT_INTERACTIVE.search(path) else word
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -57,6 +57,9 @@ class Workload(NamedTuple):
     gang: bool = False
 
 
+_ORDINARY: Final = Workload(*_SERVICE)
+
+
 class SpecMarks(NamedTuple):
     """What the spec shows: a word in an image, and the number of GPUs. Pods of one template have the same."""
 
@@ -70,17 +73,26 @@ def classify(pod: Pod, marks: SpecMarks | None = None) -> Workload:
     labels, annotations = meta.labels, meta.annotations
     mark = owner_mark(meta.owner_references) if meta.owner_references else None
     # The views' own test goes over the shorter side: a pod may have a hundred thousand labels.
-    states = not (labels.keys().isdisjoint(_LABELS) and annotations.keys().isdisjoint(_STATED))
-    if not states and spec.scheduling_group is None and spec.workload_ref is None:
-        kind, reason = _kind(pod, mark, marks, gang=False)
-        return Workload(kind, reason, spec.priority < 0)
-    known, noted = _only(labels, _LABELS), _only(annotations, _STATED)
-    gang, preemptible = is_in_gang(pod), _agrees(known, noted, spec)
-    said = read_key(workload.TYPE, known, noted)
+    states = spec.scheduling_group is not None or spec.workload_ref is not None
+    states = states or not annotations.keys().isdisjoint(_STATED)
+    if not labels.keys().isdisjoint(_LABELS):
+        states = states or not labels.keys().isdisjoint(_STATED)
+        mark = strongest_mark(labels, mark)
+    if states:
+        return _stating(pod, mark, marks)
+    found = _kind(pod, mark, marks, gang=False)
+    return _ORDINARY if found is _SERVICE and spec.priority >= 0 else Workload(*found, spec.priority < 0)
+
+
+def _stating(pod: Pod, mark: Mark | None, marks: SpecMarks | None) -> Workload:
+    """Returns the kind of work of a pod that names it, or that states whether it may be preempted, or a gang."""
+    meta, gang = pod.metadata, is_in_gang(pod)
+    labels, annotations = _only(meta.labels, _STATED), _only(meta.annotations, _STATED)
+    preemptible = _agrees(labels, annotations, pod.spec)
+    said = read_key(workload.TYPE, labels, annotations)
     if said.value is not None:
         return Workload(WorkloadType(said.value), f"key {said.source_key}", preemptible, gang)
-    kind, reason = _kind(pod, strongest_mark(known, mark), marks, gang=gang)
-    return Workload(kind, reason, preemptible, gang)
+    return Workload(*_kind(pod, mark, marks, gang=gang), preemptible, gang)
 
 
 def is_preemptible(pod: Pod) -> bool:
