@@ -247,3 +247,57 @@ def test_a_namespace_with_many_jobs_is_signed_again_in_portions() -> None:
         assert 4 <= turns <= 6
 
     scheduler_test(life)
+
+
+# --- the order --------------------------------------------------------------------------------------------------------
+
+
+def one_by_one(config: str, *changes: Callable[[Watches], Any]) -> list[str]:
+    """Two namespaces, the second gold, each with two pods and room for one pod at a time: in what order they come."""
+    order: list[str] = []
+
+    async def life(_: SchedulerFixture) -> None:
+        fixture = SchedulerFixture(config)
+        watches = Watches(fixture)
+        watches.see(a_namespace(), Namespace(metadata=ObjectMeta(name="gold", labels={TIER: "gold"})))
+        for number, namespace in enumerate(["default", "gold", "default", "gold"]):
+            fixture.pods(a_pod(f"p{number}", namespace=namespace, cpu=1, scheduler_name=config.rsplit(maxsplit=1)[-1]))
+        for change in changes:
+            change(watches)
+        while (attempt := fixture.queue.pop()) is not None:
+            order.append(attempt.job.pods[0].metadata.name)
+            fixture.queue.delete(attempt.job.key)
+
+    scheduler_test(life)
+    return order
+
+
+SHIPPED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: KubeNexus
+    args: %s
+  schedulerName: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "profile", "order"),
+    [
+        pytest.param("{}", "kubenexus-scheduler", "1302", id="gold first"),
+        pytest.param("{}", "default-scheduler", "0123", id="kube-scheduler's order under its name"),
+        pytest.param("{tierBoosts: {gold: 1}}", "default-scheduler", "1302", id="unless told otherwise"),
+        pytest.param("{namespacePriorities: {default: 30}}", "kubenexus-scheduler", "0213", id="a namespace's number"),
+    ],
+)
+def test_jobs_of_one_priority_go_by_tenant(args: str, profile: str, order: str) -> None:
+    assert one_by_one(SHIPPED % (args, profile)) == [f"p{number}" for number in order]
+
+
+def test_a_new_tier_changes_the_order_of_what_waits() -> None:
+    shipped = SHIPPED % ("{}", "kubenexus-scheduler")
+    lower = Namespace(metadata=ObjectMeta(name="gold", labels={TIER: "silver"}))
+    assert one_by_one(shipped, lambda watches: watches.see(a_namespace("gold"), lower)) == ["p0", "p2", "p1", "p3"]
+    assert one_by_one(shipped, lambda watches: watches.gone(lower)) == ["p0", "p1", "p2", "p3"]

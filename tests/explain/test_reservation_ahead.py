@@ -29,7 +29,9 @@ from tests.queue.assembler_fixture import AnyProfile, AssemblyRecord, NoHolds
 
 NOW = 1_000_000.0
 GATES: Any = SchedulingGates({})
-RULES = QueueProfile(lambda pod: pod.key.encode(), {}, [GATES], aging=Aging())
+RULES = QueueProfile(
+    lambda pod: pod.key.encode(), {}, [GATES], aging=Aging(), boost=lambda pod: 10 * ("p3" < pod.metadata.name < "q")
+)
 
 
 def aged(pod: Pod, seconds: float | None) -> Pod:

@@ -64,10 +64,13 @@ class QueueFixture:
         sign: Callable[[Pod], bytes] = by_image,
         selectors: Callable[[], Any] | None = None,
         scope: Callable[[Pod], Any] | None = None,
+        boost: Callable[[Pod], int] | None = None,
     ) -> None:
         self.clock = VirtualClock(100.0)
         self.gate = Gate()
-        self.profile = QueueProfile(sign, wakes, [self.gate], context=context, selectors=selectors, scope=scope)
+        self.profile = QueueProfile(
+            sign, wakes, [self.gate], context=context, selectors=selectors, scope=scope, boost=boost
+        )
         self.queue = SchedulingQueue({"": self.profile}, self.clock, policy)
 
     def add(self, name: str, kind: str = "", since: float | None = None, **fields: Any) -> str:
@@ -116,8 +119,8 @@ class QueueFixture:
     def popped(self) -> list[str]:
         """Whoever is ready now, in order; all of them placed."""
         found = []
-        while self.queue.has_ready:
-            found.append(self.place().job.key.partition("/")[2])
+        while (attempt := self.next()) is not None:
+            found.append(self.place(attempt).job.key.partition("/")[2])
         return found
 
 

@@ -30,7 +30,7 @@ WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, Queu
 
 
 def _by_order(queued: QueuedJob) -> tuple[float, ...]:
-    return (-max(pod.spec.priority for pod in queued.job.pods), queued.added_at, queued.number)
+    return (-max(pod.spec.priority for pod in queued.job.pods), -queued.boost, queued.added_at, queued.number)
 
 
 def _tried(queued: QueuedJob) -> bool:
@@ -49,14 +49,20 @@ class Machine(RuleBasedStateMachine):
             context=lambda: self.era,
             sign=self._sign,
             selectors=lambda: self.selected,
-            scope=lambda pod: self.scope,
+            scope=lambda pod: (self.scope, self._boost(pod)),
+            boost=self._boost,
         )
+        self.boosts: dict[str, int] = {}
         self.queue = self.fixture.queue
         self.jobs: dict[str, Job] = {}
         self.turns: dict[str, SchedulingAttempt] = {}
 
     def _sign(self, pod: Pod) -> bytes:
-        return by_image(pod) + repr((self.era if pod.metadata.labels else 0, self.scope)).encode()
+        seen = (self.era if pod.metadata.labels else 0, self.scope, self._boost(pod))
+        return by_image(pod) + repr(seen).encode()
+
+    def _boost(self, pod: Pod) -> int:
+        return self.boosts.get(pod.spec.containers[0].image, 0)
 
     # --- what may happen ------------------------------------------------------------------------------------------
 
@@ -269,6 +275,12 @@ class Machine(RuleBasedStateMachine):
     def speak_of_its_namespace(self, scope: int) -> None:
         self.scope = scope
 
+    @rule(kind=st.one_of(KINDS, st.just("gang")), boost=st.sampled_from([0, 10, 20]))
+    def boost(self, kind: str, boost: int) -> None:
+        """Its tenant has another tier. A few of the jobs are sorted again at once."""
+        self.boosts[kind] = boost
+        self.queue.on_tenant_change("default")
+
     @rule()
     def select_otherwise(self) -> None:
         """No event says whom it concerns: all that were refused are woken, two lines a call."""
@@ -316,6 +328,14 @@ class Machine(RuleBasedStateMachine):
                 case QueueState.GATED:
                     assert due is not None
                     assert due <= queued.gate_checked_at + flush
+
+    @invariant()
+    def all_of_a_line_have_one_boost(self) -> None:
+        for job_class in self._lines():
+            assert len({queued.boost for queued in job_class.members}) == 1 or self.queue._namespace_jobs
+        if not self.queue._namespace_jobs:
+            waiting = [e for e in self.queue._queued_jobs.values() if e.job_class is not None and not e.attempt_id]
+            assert all(queued.boost == self._boost(queued.job.pods[0]) for queued in waiting)
 
     @invariant()
     def what_is_counted_is_what_is_there(self) -> None:

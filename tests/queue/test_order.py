@@ -98,7 +98,9 @@ class UpsideDown:
 
 def test_the_order_is_the_one_of_the_profile() -> None:
     profile = QueueProfile.of(profile_plugins(), by_image)
-    assert profile.order(3, 9.0) == profile_plugins().queue_sort[0].sort_key(3, 9.0)
+    priority, age = profile_plugins().queue_sort[0].sort_key(3, 9.0)
+    assert profile.order(3, 9.0) == (priority, 0, age)
+    assert profile.order(3, 9.0, 20) == (priority, -20, age)
     upside_down = QueueFixture()
     upside_down.profile._sort = UpsideDown()
     upside_down.add("old", since=1.0)

@@ -1,6 +1,7 @@
 """What the queue needs of a profile: how its jobs are signed, and which events may help them."""
 
 from kubenexus.api.core import Pod
+from kubenexus.config.tenant_settings import TenantSettings
 from kubenexus.framework import pod_limits
 from kubenexus.framework.aging import Aging
 from kubenexus.plan.decide import Planner
@@ -14,7 +15,7 @@ _ALSO = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, 
 
 
 def queue_profile(
-    planner: Planner, columns: NodeColumns, node_backoff: NodeBackoff, aging: Aging | None
+    planner: Planner, columns: NodeColumns, node_backoff: NodeBackoff, aging: Aging | None, settings: TenantSettings
 ) -> QueueProfile:
     """Makes the queue's view of a planner's profile."""
     depends_on_owners = planner.profile_plugins.depends_on_owners
@@ -39,6 +40,16 @@ def queue_profile(
     def context() -> tuple[int, frozenset[str]]:
         return owners(), node_backoff.namespaces
 
+    def boost(pod: Pod) -> int:
+        return settings.boost(tenants.of(pod).tier, pod.metadata.namespace)
+
     return QueueProfile.of(
-        planner.profile_plugins, sign, context, also=_ALSO, aging=aging, selectors=owners, scope=scope
+        planner.profile_plugins,
+        sign,
+        context,
+        also=_ALSO,
+        aging=aging,
+        selectors=owners,
+        scope=scope,
+        boost=boost if settings.orders else None,
     )

@@ -45,7 +45,7 @@ from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
-from kubenexus.config.tenant_settings import own_tier_profiles
+from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
 from kubenexus.framework.profile import Factory, ProfilePlugins
 from kubenexus.observe import logs
 from kubenexus.observe.log_throttle import LogThrottle
@@ -276,7 +276,13 @@ class Scheduler:
         document = configuration.document
         policy = BackoffPolicy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
         profiles = self._profiles = {
-            name: queue_profile(planner, self.ledger.nodes, self.node_backoff, self.gangs[name].aging)
+            name: queue_profile(
+                planner,
+                self.ledger.nodes,
+                self.node_backoff,
+                self.gangs[name].aging,
+                tenant_settings(configuration.args[name], name),
+            )
             for name, planner in self.planners.items()
         }
         return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy)

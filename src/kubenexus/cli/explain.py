@@ -9,7 +9,9 @@ from kubenexus.cli.dump_file import open_dump
 
 if TYPE_CHECKING:
     from kubenexus.api.core import Pod
+    from kubenexus.config import Configuration
     from kubenexus.config.gang_settings import GangSettings
+    from kubenexus.config.tenant_settings import TenantSettings
     from kubenexus.plan.decide import Planner
 
 
@@ -43,19 +45,24 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     import msgspec
 
     from kubenexus.base.errors import KubeNexusError
+    from kubenexus.config.tenant_settings import own_tier_profiles
     from kubenexus.explain.explanation import explain as explain_pod
     from kubenexus.explain.explanation import render_text
 
-    dump = open_dump(dump_file)
+    try:
+        configuration = _configuration(config_file)
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+    dump = open_dump(dump_file, own_tier_profiles({} if configuration is None else configuration.args))
     pod = dump.pods.get(pod_key)
     if pod is None:
         near = ", ".join(sorted(key for key in dump.pods if key.endswith("/" + pod_key.rpartition("/")[2]))[:3])
         raise click.ClickException(f"no pod {pod_key} in {dump_file}" + (f"; did you mean {near}?" if near else ""))
     try:
-        planner, gangs = _profile(pod, config_file)
+        planner, gangs, tenants = _profile(pod, configuration)
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
-    explanation = explain_pod(pod, dump.pods, dump.ledger, planner, 0.0, nodes=nodes, gangs=gangs)
+    explanation = explain_pod(pod, dump.pods, dump.ledger, planner, 0.0, nodes=nodes, gangs=gangs, settings=tenants)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:
@@ -63,28 +70,38 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     raise SystemExit(0 if explanation.placement is not None else 2)
 
 
-def _profile(pod: "Pod", file: Path | None) -> "tuple[Planner, GangSettings]":
-    """Returns the planner and the gang settings of the pod's profile. Raises KubeNexusError if the configuration has
+def _configuration(file: Path | None) -> "Configuration | None":
+    """Returns the configuration of the file, if there is one. Raises KubeNexusError."""
+    from kubenexus.config import load
+    from kubenexus.framework.registry import load_plugins
+    from kubenexus.plugins import BUILT_IN
+
+    return None if file is None else load(file, load_plugins(BUILT_IN))
+
+
+def _profile(pod: "Pod", loaded: "Configuration | None") -> "tuple[Planner, GangSettings, TenantSettings]":
+    """Returns the planner and the settings of the pod's profile. Raises KubeNexusError if the configuration has
     none."""
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.config import load
     from kubenexus.config.args import GANGS
     from kubenexus.config.catalogue import DEFAULT_SCHEDULER
     from kubenexus.config.gang_settings import gang_settings
+    from kubenexus.config.tenant_settings import tenant_settings
     from kubenexus.framework.profile import ProfilePlugins
     from kubenexus.framework.registry import load_plugins
     from kubenexus.plan.decide import Planner
     from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins, shipped_profile
 
     name = pod.spec.scheduler_name
-    if file is None:
+    if loaded is None:
         profile = default_profile(name) if name == DEFAULT_SCHEDULER else shipped_profile(name)
-        return Planner(profile_plugins(profile)), gang_settings({}, name)
-    plugins = load_plugins(BUILT_IN)
-    loaded = load(file, plugins)
+        return Planner(profile_plugins(profile)), gang_settings({}, name), tenant_settings({}, name)
     found = loaded.profile(name)
     if found is None:
         known = ", ".join(each.name for each in loaded.profiles)
-        raise KubeNexusError(f"pod {pod.key}: spec.schedulerName is {name}, and {file} has profiles for {known}")
+        raise KubeNexusError(
+            f"pod {pod.key}: spec.schedulerName is {name}, and the configuration has profiles for {known}"
+        )
     gangs = gang_settings(loaded.args[name].get(GANGS, {}), name)
-    return Planner(ProfilePlugins(found, plugins), levels=gangs.levels), gangs
+    planner = Planner(ProfilePlugins(found, load_plugins(BUILT_IN)), levels=gangs.levels)
+    return planner, gangs, tenant_settings(loaded.args[name], name)

@@ -1,5 +1,6 @@
 """Reads a cluster from a file that `kubectl get nodes,pods,... -A -o json` printed into a ledger."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from kubenexus.api.core import Pod
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import KINDS, apply_object, kind_name
+from kubenexus.state.tenants import Tenants
 
 
 class _Item(msgspec.Struct, gc=False, rename="camel"):
@@ -30,16 +32,16 @@ class ClusterDump(msgspec.Struct):
     ignored: dict[str, int]
 
 
-def read_dump(raw: bytes, source: str) -> ClusterDump:
-    """Reads the output of kubectl. Raises KubeNexusError, naming `source`, if it is not a list of Kubernetes
-    objects."""
+def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> ClusterDump:
+    """Reads the output of kubectl. Raises KubeNexusError, naming `source`, if it is not a list of Kubernetes objects.
+    `own_tier` are the profiles whose pods may choose their tier."""
     try:
         found = from_json(raw, _List)
     except Malformed as error:
         raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
     if found.items is None:
         raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
-    dump = ClusterDump(Ledger(), {}, [], {})
+    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, [], {})
     kinds = [(_kind(item), item) for item in found.items]
     # Nodes after the other kinds and pods last: in this order the ledger counts nothing twice.
     kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))

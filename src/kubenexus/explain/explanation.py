@@ -13,6 +13,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.base.errors import truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
+from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
@@ -98,13 +99,16 @@ def explain(
     *,
     nodes: int = 5,
     gangs: GangSettings | None = None,
+    settings: TenantSettings | None = None,
 ) -> Explanation:
     """Decides for this pod as if it waited now; if it is in a gang, for all waiting members among `pods`.
 
-    A bound or assumed pod is first removed from its node in `ledger`; the other pods stay. `gangs` are the gang
-    settings of its profile: a waiting pod must leave the capacity that is reserved for a gang before it in the queue.
+    A bound or assumed pod is first removed from its node in `ledger`; the other pods stay. `gangs` and
+    `settings` are the gang and tenant settings of its profile: a waiting pod must leave the capacity that is reserved
+    for a gang before it in the queue.
     """
     gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
+    settings = settings or tenant_settings({}, pod.spec.scheduler_name)
     ledger.remove_pod(pod.key)
     spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
     pending = msgspec.structs.replace(pod, spec=spec)
@@ -114,7 +118,7 @@ def explain(
         diagnosis = Diagnosis(ledger.nodes.count, message=held)
         decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
     else:
-        reserved = None if pod.spec.node_name else reservation_ahead_of(found, pods, ledger, planner, gangs)
+        reserved = None if pod.spec.node_name else reservation_ahead_of(found, pods, ledger, planner, gangs, settings)
         decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from kubenexus.api.core import Pod
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.config.gang_settings import GangSettings
+from kubenexus.config.tenant_settings import TenantSettings
 from kubenexus.explain.gather_job import GatheredJob, waiting_gangs
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.reservation import Reservation, is_capacity_shortage
@@ -17,7 +18,12 @@ from kubenexus.state.ledger import Ledger
 
 
 def reservation_ahead_of(
-    found: GatheredJob, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, gangs: GangSettings
+    found: GatheredJob,
+    pods: Mapping[str, Pod],
+    ledger: Ledger,
+    planner: Planner,
+    gangs: GangSettings,
+    settings: TenantSettings,
 ) -> Reservation | None:
     """Returns the reservation that the job must respect, or None."""
     job = found.job
@@ -25,7 +31,10 @@ def reservation_ahead_of(
         return None
     now, profile = _latest(pods.values()), job.profile
     rules = QueueProfile.of(
-        planner.profile_plugins, lambda pod: planner.class_cache.signature(pod, ledger.nodes), aging=gangs.aging
+        planner.profile_plugins,
+        lambda pod: planner.class_cache.signature(pod, ledger.nodes),
+        aging=gangs.aging,
+        boost=lambda pod: settings.boost(ledger.nodes.tenants.of(pod).tier, pod.metadata.namespace),
     )
     all_gangs = waiting_gangs(pods, ledger.groups, lambda pod: gangs.default_topology(pod.metadata.namespace))
     others = [each for each in all_gangs if each.job.is_gang and not each.held and each.job.key != job.key]
@@ -47,14 +56,14 @@ def queue_order(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[
     """
     priority, since = found.job.priority, now if found.since is None else found.since
     ready = since if found.ready is None else min(found.ready, now)
-    return profile.order(profile.effective_priority(priority, ready, now), since)
+    return profile.order(profile.effective_priority(priority, ready, now), since, profile.boost(found.job))
 
 
 def rank(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, tuple[float, ...]]:
     """Returns the job's sort key by its own priority, as `SchedulingQueue.rank`: which gang may reserve against which
     job."""
     priority, since = found.job.priority, now if found.since is None else found.since
-    return -priority, profile.order(priority, since)
+    return -priority, profile.order(priority, since, profile.boost(found.job))
 
 
 def _latest(pods: Collection[Pod]) -> float:

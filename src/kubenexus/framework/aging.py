@@ -14,8 +14,8 @@ class Aging(msgspec.Struct, frozen=True, gc=False):
     """Adds `boost` to a job's priority for each `threshold` (seconds) that it has waited, up to `ceiling`.
 
     The effective priority only orders the queue: it preempts no pod. The queue calls `effective_priority` at most once
-    a threshold for each job class that is active. Anything else that is to count within a priority, such as a tenant's
-    share, has to be added to the priority before.
+    a threshold for each job class that is active. The boost of a tenant is compared after the effective priority, so it
+    counts among jobs that have waited for equally many thresholds.
     """
 
     threshold: float = 60.0

@@ -64,7 +64,7 @@ class Enqueuer:
         job = queued.job
         profile, priority = self.rules(job), job.priority
         queued.changed = queued.activate_requested = False
-        queued.order = (*profile.order(priority, queued.added_at), queued.number)
+        queued.order = self.order(queued, job)
         verdict = self.pre_enqueue(queued, job)
         if verdict is not None:
             self.add_gated(queued, verdict, event, now)
@@ -257,8 +257,11 @@ class Enqueuer:
             self._job_classes.insert(queued, job_class, event)
 
     def order(self, queued: QueuedJob, job: Job) -> tuple[Any, ...]:
-        """Returns the sort key of the job: by the profile's rule, then by the order in which jobs were added."""
-        return (*self.rules(job).order(job.priority, queued.added_at), queued.number)
+        """Returns the sort key of the job: by the profile's rule, then by the order in which jobs were added. Sets its
+        boost."""
+        rules = self.rules(job)
+        queued.boost = rules.boost(job)
+        return (*rules.order(job.priority, queued.added_at, queued.boost), queued.number)
 
 
 def _events(old: Job, new: Job) -> Iterator[ClusterEvent]:

@@ -134,17 +134,17 @@ class JobClass:
         return self.priority if head is None else self.profile.effective_priority(self.priority, head.ready, now)
 
     def order(self, now: float) -> tuple[Any, ...] | None:
-        """Returns the sort key of its first job, or None. All members have one priority, so the oldest is the first,
-        however long each was gated."""
+        """Returns the sort key of its first job, or None. All members have one priority and one boost, so the oldest is
+        the first, however long each was gated."""
         head = self.head
         return None if head is None else self.order_of(head, now)
 
     def order_of(self, queued: QueuedJob, now: float) -> tuple[Any, ...]:
         """Returns the sort key of one of its jobs by its effective priority."""
         urgency = self.profile.effective_priority(self.priority, queued.ready, now)
-        return (
-            queued.order if urgency == self.priority else (*self.profile.order(urgency, queued.added_at), queued.number)
-        )
+        if urgency == self.priority:
+            return queued.order
+        return (*self.profile.order(urgency, queued.added_at, queued.boost), queued.number)
 
     def next_priority_increase(self, now: float) -> float | None:
         """Returns when age will raise the priority of its first job; None: never."""

@@ -32,11 +32,12 @@ class JobSignature(NamedTuple):
     sample_pods: tuple[Pod, ...]
 
 
-def sign_job(job: Job, sign: Sign) -> JobSignature:
-    """Returns the signature of a job. Gangs are alike if they have as many members of each sort, the same minimum and
-    topology request, and their bound members on the same nodes. A gang with held capacity is like no other."""
+def sign_job(job: Job, sign: Sign, boost: int = 0) -> JobSignature:
+    """Returns the signature of a job with this boost (`QueueProfile.boost`). Gangs are alike if they have as many
+    members of each sort, the same minimum and topology request, and their bound members on the same nodes. A gang with
+    held capacity is like no other."""
     if len(job.pods) == 1 and job.topology == NO_TOPOLOGY_REQUEST and not job.hold_keys:
-        return JobSignature(_digest(_member(job.pods[0], sign)), job.pods)
+        return JobSignature(_boosted(_digest(_member(job.pods[0], sign)), boost), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
     for pod in job.pods:
@@ -44,7 +45,8 @@ def sign_job(job: Job, sign: Sign) -> JobSignature:
         sorts.setdefault(signature, pod)
         counts[signature] += 1
     topology = None if job.topology == NO_TOPOLOGY_REQUEST else (job.topology, sorted(job.bound_nodes))
-    return JobSignature(_digest((job.minimum, sorted(counts.items()), topology, job.hold_keys)), tuple(sorts.values()))
+    digest = _digest((job.minimum, sorted(counts.items()), topology, job.hold_keys))
+    return JobSignature(_boosted(digest, boost), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
@@ -62,6 +64,10 @@ def _claims(pod: Pod) -> list[Any]:
     asked = [msgspec.structs.replace(volume, name="") for volume in asking]
     own = any([volume.ephemeral is not None for volume in asked])  # noqa: C419
     return [pod.key if own else pod.metadata.namespace, *asked]
+
+
+def _boosted(digest: bytes, boost: int) -> bytes:
+    return _digest((digest, boost)) if boost else digest
 
 
 def _digest(thing: Any) -> bytes:

@@ -37,10 +37,11 @@ ANY_PLUGIN = ""
 
 Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
 Scope = Callable[[Pod], Hashable]
+Boost = Callable[[Pod], int]
 
 
-def _first_come(priority: int, since: float) -> tuple[float, ...]:
-    return (-priority, since)
+def _first_come(priority: int, since: float, boost: int) -> tuple[float, ...]:
+    return (-priority, -boost, since)
 
 
 class QueueProfile:
@@ -52,12 +53,14 @@ class QueueProfile:
                of what `sign` returns; jobs of other namespaces are not signed again.
     selectors  what refusals depend on without an event (the selectors of Services, where default constraints refuse).
                When it changes all refused jobs are woken.
+    boost      what a pod counts more than others of its priority, for its tenant. It depends on nothing that `scope`
+               does not have
     aging      how the priority of a job rises while it waits, if it does
     hints      counts the answers of hints by plugin, event and answer
     failures   counts errors of gates and orders by plugin
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the rules
         self,
         sign: Sign,
         wakes: Wakes,
@@ -68,8 +71,10 @@ class QueueProfile:
         *,
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
+        boost: Boost | None = None,
     ) -> None:
         self.aging = aging
+        self._boost = boost
         self._scope = scope
         self.context = context
         self.selectors = selectors
@@ -92,36 +97,52 @@ class QueueProfile:
         *,
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
+        boost: Boost | None = None,
     ) -> "QueueProfile":
         """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
         wakes = {**events_to_register(profile_plugins.plugins), **also}
         return QueueProfile(
-            sign, wakes, profile_plugins.pre_enqueue, sort, context, aging, selectors=selectors, scope=scope
+            sign,
+            wakes,
+            profile_plugins.pre_enqueue,
+            sort,
+            context,
+            aging,
+            selectors=selectors,
+            scope=scope,
+            boost=boost,
         )
 
-    def order(self, priority: int, since: float) -> tuple[float, ...]:
-        """Returns the sort key of a job; smaller ones go first. If the plugin fails, by priority and age: a key that
-        cannot be compared would break the order of all jobs."""
-        if self._sort is None:
-            return _first_come(priority, since)
+    def order(self, priority: int, since: float, boost: int = 0) -> tuple[float, ...]:
+        """Returns the sort key of a job; smaller ones go first: by priority, then by boost, then by age. A foreign
+        plugin decides the whole order, without boosts. If it fails, the order is as without it: a key that cannot be
+        compared would break the order of all jobs."""
+        if self._sort is None or self._sort_built_in:  # PrioritySort is the only one
+            return _first_come(priority, since, boost)
         try:
-            key = self._sort.sort_key(priority, since)
-            return key if self._sort_built_in else checked_sort_key(key, self._sort.name)
+            return checked_sort_key(self._sort.sort_key(priority, since), self._sort.name)
         except FAILURES as error:
             self.failures[plugin_error(self._sort, error).plugin] += 1
-            return _first_come(priority, since)
+            return _first_come(priority, since, boost)
+
+    def boost(self, job: Job) -> int:
+        """Returns what the job counts more than others of its priority. A gang counts as its first member: all members
+        are of one namespace."""
+        return 0 if self._boost is None else self._boost(job.pods[0])
 
     def effective_priority(self, priority: int, since: float, now: float) -> int:
         """Returns the priority of a job of this age, raised by aging."""
         return priority if self.aging is None else self.aging.effective_priority(priority, since, now)
 
     def sign_job(self, job: Job) -> JobSignature:
-        """Returns the signature of the job. A job that cannot be signed gets a signature of its own."""
+        """Returns the signature of the job: jobs with different boosts differ, since a class has one order. A job that
+        cannot be signed gets a signature of its own."""
+        boost = self.boost(job)
         try:
-            return sign_job(job, self._sign)
+            return sign_job(job, self._sign, boost)
         except Exception:
-            return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
+            return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode(), boost)
 
     def scope(self, pod: Pod) -> Hashable:
         """Returns what the signature of a pod depends on besides the pod, in its namespace."""

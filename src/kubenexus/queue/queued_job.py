@@ -45,6 +45,7 @@ class QueuedJob:
     added_at            its age by the API server's timestamps, which orders jobs of one priority
     ready               from when it may be tried, for aging: without the time at a gate, and of an incomplete gang
     opened              when its last gate opened
+    boost               what its tenant adds within its priority (`QueueProfile.boost`)
     number              breaks ties: jobs created in the same second go in the order in which they were added
     bind_failures       binds that failed in a row
     activate_requested  `activate` was called while it was in flight
@@ -58,6 +59,7 @@ class QueuedJob:
         "attempt_id",
         "attempts",
         "bind_failures",
+        "boost",
         "changed",
         "gate_checked_at",
         "gate_verdict",
@@ -76,6 +78,7 @@ class QueuedJob:
         self.added_at = self.ready = since
         self.opened = -math.inf
         self.number = number
+        self.boost = 0
         self.order: tuple[Any, ...] = ()
         self.attempts = 0
         self.bind_failures = 0
