@@ -9,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kubenexus.api.devices.hardware_tier import hardware_tier
 from kubenexus.observe.tenant_metrics import UsageKey
-from kubenexus.plugins.devices.tenant import tenant_of
 from kubenexus.testing.builders import GPU, a_node, a_pod
 from tests.app.test_tenant_usage import Cluster
 
@@ -82,7 +81,7 @@ class UsageMachine(RuleBasedStateMachine):
         for pod, gpus, node in self.pods.values():
             labels = columns.labels.of_row(columns.row_of[node])
             tier = hardware_tier(labels, self.cluster.ledger.devices_of(node).devices)
-            key = UsageKey(*tenant_of(pod, columns), tier)  # type: ignore[arg-type]
+            key = UsageKey(*columns.tenants.of(pod), tier)  # type: ignore[arg-type]
             price = labels.get("hardware.kubenexus.io/cost-hour", "0").replace("cheap", "0")
             self.seconds[key] += gpus * seconds
             self.cost[key] += float(price) * gpus / 8 * seconds / 3600  # type: ignore[assignment]

@@ -84,7 +84,7 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
             {"tenant.kubenexus.io/tier": "gold", "tenant.kubenexus.io/name": "research"},
             [
                 "KIND     training (key workload.kubenexus.io/type)",
-                "TENANT   research, gold (namespace label tenant.kubenexus.io/tier)",
+                "TENANT   research, gold (namespace label)",
             ],
             id="both from labels",
         ),
@@ -93,7 +93,7 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
             {"scheduling.kubenexus.io/tier": "silver"},
             [
                 "KIND     service (no mark of another kind), preemptible",
-                "TENANT   web, silver (namespace label scheduling.kubenexus.io/tier)",
+                "TENANT   web, silver (namespace label)",
             ],
             id="a pod does not raise its own tier",
         ),

@@ -23,7 +23,6 @@ from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins.devices.tenant import tenant_of, tier_source
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 
@@ -139,7 +138,7 @@ def explain(
         cards,
         bound,
         _workload(pod),
-        TenantFacts(*tenant_of(pod, ledger.nodes), tier_source(pod, ledger.nodes)),
+        TenantFacts(*ledger.nodes.tenants.of(pod), ledger.nodes.tenants.tier_source(pod)),
     )
 
 

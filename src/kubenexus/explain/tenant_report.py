@@ -16,10 +16,10 @@ from kubenexus.app.report.tenant_usage import HOUR, MICRO, pod_rate
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.explain.text_table import text_table
 from kubenexus.observe.tenant_metrics import UsageKey
-from kubenexus.plugins.devices.tenant import Tenant, tenant_of
 from kubenexus.state.devices.held_gpus import holds_devices
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
+from kubenexus.state.tenants import Tenant
 
 _SHOWN = (HardwareTier.PREMIUM, HardwareTier.STANDARD, HardwareTier.ECONOMY, HardwareTier.UNKNOWN)
 NOTE = "GPU-HOURS are those of the pods that run now, each since its start."
@@ -53,7 +53,7 @@ def tenant_reports(ledger: Ledger, pods: Mapping[str, Pod], now: float) -> list[
         hardware, rate = pod_rate(record, ledger.nodes)
         if not rate.thousandths:
             continue
-        tenant, gpus = tenant_of(pods[key], ledger.nodes), rate.thousandths / WHOLE
+        tenant, gpus = ledger.nodes.tenants.of(pods[key]), rate.thousandths / WHOLE
         report = found.setdefault(tenant, TenantReport(*tenant, hardware={tier.label: 0.0 for tier in _SHOWN}))
         hours = gpus * max(0.0, now - started_at(pods[key], now)) / HOUR
         report.pods += 1

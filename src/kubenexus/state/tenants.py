@@ -39,6 +39,8 @@ _CLASSES: Final = {
 }
 _QUEUE: Final = tenant.QUEUE.key
 _POD_KEYS: Final = tenant.POD_TIER.keys
+# The labels and annotations of a pod that its tenant may depend on.
+TENANT_KEYS: Final = _POD_KEYS | tenant.QUEUE.keys
 
 
 class Tenant(NamedTuple):
@@ -63,10 +65,10 @@ class _Namespace(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """The tenant of a pod before its own fields are read. `is_set`: the tier is not just the default."""
+    """The tenant of a pod before its own fields are read, and what its tier comes from; "": it is the default."""
 
     tenant: Tenant
-    is_set: bool
+    source: str
 
 
 _UNKNOWN: Final = _Namespace("", "")
@@ -94,15 +96,23 @@ class Tenants:
     def of(self, pod: Pod) -> Tenant:
         """Returns the tenant of a pod. Called several times for each pod that is signed."""
         given = self._given(pod)
-        if given.tenant.tier == BRONZE and (given.is_set or not self._own_tier):
+        if given.tenant.tier == BRONZE and (given.source or not self._own_tier):
             return given.tenant
         return self._with_own_tier(pod, given)
+
+    def tier_source(self, pod: Pod) -> str:
+        """Returns what the tier of a pod comes from, in words."""
+        given, found = self._given(pod), self.of(pod)
+        if found.tier == given.tenant.tier:
+            return given.source or "default"
+        by_class = _CLASSES.get(pod.spec.priority_class_name) == found.tier
+        return "priority class" if by_class else f"key {tenant.POD_TIER.key} of the pod"
 
     def scope(self, pod: Pod) -> str:
         """Returns what the tier of a pod depends on besides the pod. While it is equal, equal pods have equal tiers. An
         ordinary bronze pod has ""."""
         given = self._given(pod)
-        if not given.is_set or (given.tenant.tier == BRONZE and not self._own_tier):
+        if not given.source or (given.tenant.tier == BRONZE and not self._own_tier):
             return ""
         return given.tenant.tier
 
@@ -190,7 +200,7 @@ class Tenants:
         read = self._namespaces.get(namespace, _UNKNOWN)
         if len(self._alone) - len(self._namespaces) > _MAX_REMEMBERED:  # pods outlive their namespaces by a moment
             self._alone.clear()
-        given = _Given(Tenant(read.name or namespace, read.tier or BRONZE), read.tier != "")
+        given = _Given(Tenant(read.name or namespace, read.tier or BRONZE), "namespace label" if read.tier else "")
         self._alone[namespace] = given
         return given
 
@@ -198,10 +208,15 @@ class Tenants:
         """Returns the tenant of pods that name this LocalQueue. Without a name of its own the tenant has the name of
         the ClusterQueue: LocalQueues of different tenants often have the same."""
         read, most = self._namespaces.get(namespace, _UNKNOWN), self._cluster_queues.get(queue.cluster_queue)
-        own = lower(queue.tier, most) if queue.tier and most else queue.tier or most
-        tier = own or read.tier or (_from_words(read.name) if read.name else "")
+        tier, source = lower(queue.tier, most) if queue.tier and most else queue.tier or most or "", ""
+        if tier:
+            source = "LocalQueue" if queue.tier else "ClusterQueue"
+        elif read.tier:
+            tier, source = read.tier, "namespace label"
+        elif read.name:
+            tier, source = _from_words(read.name), "name of the tenant"
         called = read.name or (namespace if most is None else queue.cluster_queue)
-        given = _Given(Tenant(called, tier or BRONZE), tier != "")
+        given = _Given(Tenant(called, tier or BRONZE), source)
         self._queued.setdefault(namespace, {})[name] = given
         return given
 
@@ -214,7 +229,7 @@ class Tenants:
         if own is None and said is None:
             return given.tenant
         tier = given.tenant.tier
-        if not given.is_set:
+        if not given.source:
             tier = (own or said or BRONZE) if spec.scheduler_name in self._own_tier else BRONZE
         else:
             tier = lower(lower(tier, own or tier), said or tier)

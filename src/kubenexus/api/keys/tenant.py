@@ -36,12 +36,11 @@ POD_TIER = define_key(
 
 NAME = define_key(
     "tenant.kubenexus.io/name",
-    on="Namespace",
+    on=("Namespace", "Pod"),
     values=Text("research"),
     default=None,
-    otherwise="the ClusterQueue of the pod's LocalQueue, or the namespace",
-    kind=KeyKind.LABEL,
-    meaning="The tenant's name.",
+    otherwise="the namespace",
+    meaning="The tenant's name. On a pod it has no effect: a pod could name another tenant, whose use it would add to.",
 )
 
 RESERVED_TIER = define_key(

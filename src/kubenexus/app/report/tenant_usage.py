@@ -24,11 +24,11 @@ from kubenexus.api.keys.reading import read_key
 from kubenexus.base.clock import Clock
 from kubenexus.observe.tenant_metrics import Usage, UsageKey
 from kubenexus.plugins.devices.hardware_tier import row_tier
-from kubenexus.plugins.devices.tenant import POD_KEYS, Tenant, tenant_of
 from kubenexus.state.devices.held_gpus import card_part, held_thousandths, holds_devices
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage
+from kubenexus.state.tenants import TENANT_KEYS, Tenant
 from kubenexus.state.view import OneNode
 
 MICRO: Final = 10**6  # prices are integers, so that adding and removing pods leaves no rest
@@ -182,7 +182,7 @@ class TenantUsage:
     def _add(self, key: str, record: PodRecord, account_key: AccountKey, pod: Pod) -> None:
         account = self._accounts.get(account_key)
         if account is None:
-            account = self._accounts[account_key] = _Account(pod, tenant_of(pod, self._ledger.nodes))
+            account = self._accounts[account_key] = _Account(pod, self._ledger.nodes.tenants.of(pod))
             self._by_namespace.setdefault(record.namespace, set()).add(account_key)
         account.pods += 1
         hardware, rate = pod_rate(record, self._ledger.nodes)
@@ -221,7 +221,7 @@ class TenantUsage:
     def _move_accounts(self, keys: Iterable[AccountKey]) -> None:
         for key in keys:
             account = self._accounts[key]
-            tenant = tenant_of(account.pod, self._ledger.nodes)
+            tenant = self._ledger.nodes.tenants.of(account.pod)
             if tenant != account.tenant:
                 for hardware, rate in account.rates.items():
                     self._change_meter(UsageKey(*account.tenant, hardware), rate, -1)
@@ -271,6 +271,6 @@ def _account_key(pod: Pod) -> AccountKey:
     scheduler and its priority class."""
     meta = pod.metadata
     both = (("label", meta.labels), ("annotation", meta.annotations))
-    texts = [(f"{kind} {key}", here[key]) for kind, here in both for key in sorted(POD_KEYS & here.keys())]
+    texts = [(f"{kind} {key}", here[key]) for kind, here in both for key in sorted(TENANT_KEYS & here.keys())]
     fields = [("scheduler", pod.spec.scheduler_name), ("priority class", pod.spec.priority_class_name)]
     return meta.namespace, (*fields, *texts)

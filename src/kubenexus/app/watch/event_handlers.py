@@ -290,8 +290,6 @@ class EventHandlers:
         except Malformed as problem:
             self.log_bad_object(f"{kind} {key}", str(problem))
             return
-        if kind == "Namespace":
-            self._tenant_usage.on_namespace(key)
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
             self._wake_if_terms_changed(selected)
@@ -316,7 +314,6 @@ class EventHandlers:
         old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.existing_terms_version
         KINDS[kind].gone(self.ledger, key)
         if kind == "Namespace":
-            self._tenant_usage.on_namespace(key)
             self._wake_if_terms_changed(selected)
         if kind in TENANT_KINDS:
             self._apply_tenants()
@@ -340,6 +337,7 @@ class EventHandlers:
         """Lets the queue sign and sort jobs again whose tenants have changed."""
         for namespace in self.ledger.nodes.tenants.take_changed():
             self.queue.on_tenant_change(namespace)
+            self._tenant_usage.on_namespace(namespace)
 
     # --- kinds that cannot be listed ------------------------------------------------------------------------------
 
