@@ -18,6 +18,7 @@ MAX_WEIGHT: Final = 4096  # templates; one with many entries counts as several
 _ENTRIES: Final = 16  # of a spec that weigh as much as the template itself
 _MAX_TEXT: Final = 4096  # characters of labels and annotations of a pod that is remembered: they may have 256 Ki
 _MAX_OWNERS: Final = 16
+_FEW_TEXTS: Final = 64
 
 Texts = tuple[tuple[str, str], ...]
 Signed = dict[str, Any]
@@ -42,16 +43,23 @@ class TemplateSignatures:
 def variant_of(pod: Pod, columns: NodeColumns) -> Any:
     """Returns all that such a plugin may sign besides the spec, as a key; None if it is too long to be remembered."""
     meta = pod.metadata
-    labels, annotations = meta.labels, meta.annotations
-    said = [(key, labels[key]) for key in _KEYS.intersection(labels)] if labels else []
-    wished = [(key, annotations[key]) for key in _KEYS.intersection(annotations)] if annotations else []
-    if wished and sum([len(text) for _, text in wished]) > _MAX_TEXT:  # a label has 63 characters at most
+    owners, labels, annotations = meta.owner_references, _registered(meta.labels), _registered(meta.annotations)
+    if annotations and sum([len(text) for _, text in annotations]) > _MAX_TEXT:  # a label has 63 characters at most
         return None
-    owners = meta.owner_references
     if len(owners) == 1:
-        own: Any = (owners[0].kind, owners[0].api_version, owners[0].controller)
+        owner = owners[0]
+        own: Any = (owner.kind, owner.api_version, owner.controller)
     else:
         own = tuple([(each.kind, each.api_version, each.controller) for each in owners[:_MAX_OWNERS]])
-    said.sort()
-    wished.sort()
-    return columns.tenants.of(pod), tuple(said), tuple(wished), own
+    return columns.tenants.of(pod), labels, annotations, own
+
+
+def _registered(texts: dict[str, str]) -> Texts:
+    """Returns the texts with keys of the registry, in an order that does not depend on that of the object."""
+    if len(texts) > _FEW_TEXTS:
+        found = [(key, texts[key]) for key in _KEYS if key in texts]  # a pod may have a hundred thousand
+    else:
+        found = [each for each in texts.items() if each[0] in _KEYS]
+    if len(found) > 1:
+        found.sort()
+    return tuple(found)

@@ -129,7 +129,7 @@ class Planner:
             placements,
             result.diagnosis,
             result.error,
-            workload=self._workload(job),
+            workload=result.workload or self._workload(job),
         )
 
     def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:
@@ -162,7 +162,7 @@ class Planner:
         )
 
     def _workload(self, job: Job) -> str:
-        """Returns the kind of work of the job. A single pod was just signed, so it is known."""
+        """Returns the kind of work of the job, where no class of it is known."""
         return str(workload_of(job.pods[0]).type) if self._classifies and job.pods else ""
 
 

@@ -15,6 +15,7 @@ from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_assignment
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.diagnose import diagnose, nearest_miss
+from kubenexus.plugins.workload.profile_classifier import ProfileClassifier
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
@@ -23,13 +24,15 @@ MAX_ASSIGN_TRIES = 64  # rows on which `assign` may refuse before the pod is ref
 
 
 class PodResult(msgspec.Struct, gc=False):
-    """The node of one pod (`placement`, `row`), or why there is none."""
+    """The node of one pod (`placement`, `row`), or why there is none. `workload` is its kind of work, if its class was
+    found and the profile has ProfileClassifier."""
 
     code: Code
     diagnosis: Diagnosis
     placement: PodPlacement | None = None
     row: int = -1
     error: str = ""
+    workload: str = ""
 
 
 class PodPlacer:
@@ -160,7 +163,8 @@ def _placed(
     )
     all_feasible = choice.feasible == columns.count
     diagnosis = Diagnosis(columns.count) if all_feasible else _others(classified, columns, yielding)
-    return PodResult(Code.SUCCESS, diagnosis, placement, choice.row)
+    workload = classified.table.pod.signed.get(ProfileClassifier.name, "")
+    return PodResult(Code.SUCCESS, diagnosis, placement, choice.row, workload=workload)
 
 
 def _others(classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None) -> Diagnosis:
@@ -193,7 +197,7 @@ def _refused(
         nearest=nearest,
     )
     code = classified.rejection.code if classified.rejection is not None else Code.UNSCHEDULABLE
-    return PodResult(code, diagnosis)
+    return PodResult(code, diagnosis, workload=classified.table.pod.signed.get(ProfileClassifier.name, ""))
 
 
 def _failed(columns: NodeColumns, error: str) -> PodResult:

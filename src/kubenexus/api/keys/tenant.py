@@ -39,7 +39,7 @@ NAME = define_key(
     on=("Namespace", "Pod"),
     values=Text("research"),
     default=None,
-    otherwise="the namespace",
+    otherwise="the ClusterQueue of the pod's LocalQueue, or the namespace",
     meaning="The tenant's name. On a pod it has no effect: a pod could name another tenant, whose use it would add to.",
 )
 

@@ -62,6 +62,7 @@ class NetworkFabricScore:
     depends = Depends.JOB
     filter_depends = Depends.NODE
     normalize = AS_IS
+    signs_template = True
     default_score = NEUTRAL  # of pods that it does not concern
 
     def __init__(self, args: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from kubenexus.state.nodes import NodeColumns
 class ProfileClassifier:
     name = "ProfileClassifier"
     reads = ()
+    signs_template = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
