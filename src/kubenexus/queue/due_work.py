@@ -45,7 +45,8 @@ class DueWork:
                 self._work_allowance.spend()
                 self._job_classes.activate(job_class, "BackoffComplete")
         self.flush()
-        self.apply_tenants()
+        if self._namespace_jobs:
+            self.apply_tenants()
         self.ask()
 
     def apply_tenants(self) -> None:
@@ -55,7 +56,7 @@ class DueWork:
             queued = self._namespace_jobs.next() if self._work_allowance else None
             if queued is None:
                 return
-            self._work_allowance.spend(2 * queued.pods)
+            self._work_allowance.spend(1 + queued.pods)
             self._enqueuer.tenant_changed(queued, now)
 
     def ask(self) -> None:

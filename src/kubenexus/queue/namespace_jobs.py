@@ -19,7 +19,10 @@ class NamespaceJobs:
         self._number = 0
 
     def add(self, queued: QueuedJob) -> None:
-        self._jobs.setdefault(queued.job.namespace, OrderedDict())[queued] = self._number
+        jobs = self._jobs.get(queued.job.namespace)
+        if jobs is None:
+            jobs = self._jobs[queued.job.namespace] = OrderedDict()
+        jobs[queued] = self._number
 
     def remove(self, queued: QueuedJob) -> None:
         jobs = self._jobs.get(queued.job.namespace)
