@@ -91,7 +91,7 @@ def table_of(pod: Pod, ledger: Ledger, class_cache: ClassCache) -> dict[str, Any
         found[name] = {
             "ok": bool(table.feasible[row]),
             "reasons": {plugin: said for plugin, said in reasons.items() if said},
-            "raw": {s.plugin.name: s.at(row) for s in table.scores if s.active},
+            "raw": {s.plugin.name: s.at(row) for s in table.scores if s.active} if table.feasible[row] else {},
             "rank": table.rank.item(row) + (table.sums.uniform << TIE_BREAK_BITS) * bool(table.feasible[row]),
         }
     return found

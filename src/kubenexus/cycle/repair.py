@@ -159,13 +159,16 @@ def _row_scores(table: ClassTable) -> list[ScoreColumn]:
 
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """Computes one row after a placement, as plain numbers. Returns whether its feasibility moved."""
-    node, usage, size, changed = OneNode(columns, row), table.usage, len(table.feasible), False
+    node, usage, size, changed, refused = OneNode(columns, row), table.usage, len(table.feasible), False, 0
     combined = table.combined_scores(node) if usage.combined else None
     for column in usage.filters:
         bits = column.ask(table.pod, node) if combined is None else 0
+        refused |= bits
         if bits != column.at(row):
             changed = column.put(row, bits, size)
             table.feasibility.version += 1
+    if refused:  # these filters are asked again when the row changes, and then its scores are computed
+        return update_row_feasibility(table, columns, row, INFEASIBLE) if changed else False
     for i, score in enumerate(usage.scores):
         raw = score.ask(table.pod, node, SINGLE_POD_VIEW) if combined is None else combined[i]
         table.sums.outdated |= score.put(row, raw, size)
