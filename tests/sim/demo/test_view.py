@@ -63,11 +63,23 @@ def test_the_queue_the_decisions_and_the_story_are_there() -> None:
     assert lines[-2:] == ["> 4. A node is drained", CAPTION.join]
 
 
+def test_the_result_of_a_step_is_shown_whole_until_the_next_step() -> None:
+    result = "4. A node is drained: " + "and another pod left " * 7 + "in the end"
+    done = CAPTION._replace(told=(*TOLD, result), now="")
+    lines = [plain(line) for line in draw(a_scene(), done, 175.0, 100, 30, letters=True)]
+    last = lines[lines.index(TOLD[-1]) + 1 : -1]
+    assert len(last) == 2
+    assert " ".join(line.strip() for line in last) == result
+    then = [plain(line) for line in draw(a_scene(), done._replace(now="5. Next"), 175.0, 100, 30, letters=True)]
+    assert then[-3:-1] == [f"{result[:99]}…", "> 5. Next"]
+
+
+@pytest.mark.parametrize("caption", [CAPTION, CAPTION._replace(told=("1. " + "word " * 99,), now="")])
 @pytest.mark.parametrize("width", [60, 80, 100, 133, 200])
 @pytest.mark.parametrize("height", [15, 23, 50])
 @pytest.mark.parametrize("nodes", [1, 12, 300])
-def test_it_is_never_larger_than_its_terminal(width: int, height: int, nodes: int) -> None:
-    lines = draw(a_scene(nodes), CAPTION, 175.0, width, height, letters=False)
+def test_it_is_never_larger_than_its_terminal(caption: Caption, width: int, height: int, nodes: int) -> None:
+    lines = draw(a_scene(nodes), caption, 175.0, width, height, letters=False)
     assert len(lines) <= height
     assert max(len(plain(line)) for line in lines) <= width
     assert plain(lines[-1]) == CAPTION.join[:width]

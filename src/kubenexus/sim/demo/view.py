@@ -5,6 +5,7 @@ cpu-0    ███████░░░░░░░ 8.1/16 cpu       h100-0-0 �
 ...
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from kubenexus.sim.demo.styled_text import Line, Span, cut, padded
 NARROW, LOW = 60, 16  # a smaller terminal gets plain lines
 NAME, BAR = 9, 14
 CELL, ROOMY = 40, 46  # width of a node: the minimum, and the one that fits the word `cordoned`
+INDENT = "   "  # of a result's further lines
 APPS = ("shop", "logs", "batch", "db", "train")  # later apps share the last colour
 
 
@@ -34,7 +36,7 @@ def draw(state: ClusterState, caption: Caption, now: float, width: int, height: 
     colours."""
     head = [_head(state, caption, now, width), _legend(letters), []]
     tail = [[Span(caption.join, "dim")]]
-    story = _story(caption)
+    story = _story(caption, width)
     queue = _queue(state)
     capacity = height - len(head) - len(tail) - len(queue) - 2
     nodes = _nodes(state, width, max(min(capacity - 5, len(state.nodes)), 2), letters)
@@ -124,6 +126,10 @@ def _decisions(state: ClusterState, most: int) -> list[Line]:
     return lines
 
 
-def _story(caption: Caption) -> list[Line]:
+def _story(caption: Caption, width: int) -> list[Line]:
+    """Returns one line for each step. After a step, its whole result is shown, on several lines if it is long."""
     told: list[Line] = [[Span(line, "dim")] for line in caption.told]
-    return [*told, [Span(f"> {caption.now}", "bold")]] if caption.now else told
+    if caption.now:
+        return [*told, [Span(f"> {caption.now}", "bold")]]
+    result = textwrap.wrap(caption.told[-1], width, subsequent_indent=INDENT) if caption.told else []
+    return [*told[:-1], *([Span(line)] for line in result)]
