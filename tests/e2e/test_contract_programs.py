@@ -5,6 +5,7 @@ The strongest proof that it is a faithful API: nobody told them.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -209,8 +210,12 @@ def test_kube_scheduler_tells_our_story(assets: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "scheduler: kube-scheduler, process " in done.stdout
-    assert "7. Two gangs want the same GPUs: not told: kube-scheduler places" in done.stdout
-    assert "10. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
+    packed = re.search(r"all succeeded, on at most ([0-9]+) of 12 nodes at once\n", done.stdout)
+    assert packed is not None
+    assert int(packed[1]) > 8  # it spreads a batch; 4 nodes would hold it
+    assert "6. Tenants get the hardware of their tier: not told: kube-scheduler knows no tenants" in done.stdout
+    assert "8. Two gangs want the same GPUs: not told: kube-scheduler places" in done.stdout
+    assert "11. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
 
 
 def test_a_token_opens_the_door(tmp_path: Path, assets: Path) -> None:

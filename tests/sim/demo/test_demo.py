@@ -34,24 +34,29 @@ def test_the_story_comes_true() -> None:
         "3. A batch of Jobs runs through",
         "4. A database starts in order",
         "5. A small pod leaves islands whole",
-        "6. GPUs go to who asks for them",
-        "7. Two gangs want the same GPUs",
-        "8. A gang is told what it lacks",
-        "9. A node is drained",
-        "10. A hopeless pod is told why",
+        "6. Tenants get the hardware of their tier",
+        "7. GPUs go to who asks for them",
+        "8. Two gangs want the same GPUs",
+        "9. A gang is told what it lacks",
+        "10. A node is drained",
+        "11. A hopeless pod is told why",
     ]
-    assert "6 in us-east-1a and 6 in us-east-1b" in acts[0]
+    spread = "12 pods on 12 nodes, 6 in us-east-1a and 6 in us-east-1b: a service is spread, so that it loses little"
+    assert spread in acts[0]
     assert "20 pods, one a node" in acts[1]
-    assert "5 jobs, 40 pods of a second or two, all succeeded" in acts[2]
+    packed = "40 pods of a second or two, all succeeded, on at most [1-5] of 12 nodes at once: a batch is packed, so"
+    assert re.search(packed, acts[2])
     assert "db-0, db-1, db-2" in acts[3]
     assert re.search(r"from t4-[01] and broke no island of 8; .* the whole island of h100-[01]-[01]$", acts[4])
-    assert "h100-0-0, h100-0-1, h100-1-0, h100-1-1" in acts[5]
-    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[6])
+    assert "a gold tenant got an H100 at once; a bronze one filled 4 T4s, then 8 A100s, and only its next" in acts[5]
+    assert acts[5].endswith("until they are the only place left")
+    assert "h100-0-0, h100-0-1, h100-1-0, h100-1-1" in acts[6]
+    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[7])
     lacks = "4 of at least 6 members fit in the whole cluster; 2 more need 4 cpu, 2Gi memory, 4 nvidia.com/gpu."
-    assert lacks in acts[7]
-    assert acts[7].endswith("ms later all 6 have a node")
-    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[8])
-    assert "Insufficient nvidia.com/gpu" in acts[9]
+    assert lacks in acts[8]
+    assert acts[8].endswith("ms later all 6 have a node")
+    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[9])
+    assert "Insufficient nvidia.com/gpu" in acts[10]
     assert "kubectl --server=http://127.0.0.1:" in done.stdout
     assert re.search(r"[0-9]+ pods got a node; of the [0-9]+ that came once the scheduler ran half within", done.stdout)
     first = re.search(r"the first pod had its node after ([0-9.]+) s", done.stdout)
@@ -160,7 +165,7 @@ def test_an_interrupt_gives_the_terminal_back() -> None:
     with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         shown = b""
-        while b"act 1 of 10" not in shown:
+        while b"act 1 of 11" not in shown:
             shown += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # the other end is closed

@@ -51,7 +51,7 @@ class ObservedPlacement(NamedTuple):
 
 
 class ClusterState:
-    """Filled by watches. Times are local: when the watch reported the pod, its node, its readiness."""
+    """Filled by watches. Times are local: when the watch reported the pod, its node, its readiness, its end."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -63,6 +63,7 @@ class ClusterState:
         self.born: dict[str, float] = {}  # by uid
         self.placed: dict[str, float] = {}
         self.ready: dict[str, float] = {}
+        self.ended: dict[str, float] = {}
         self._news = asyncio.Event()
 
     async def change(self) -> None:
@@ -86,6 +87,16 @@ class ClusterState:
 
     def waiting(self) -> list[Pod]:
         return [pod for pod in self.pods.values() if not pod.spec.node_name and not ended(pod)]
+
+    def nodes_at_once(self, app: str) -> int:
+        """Returns on how many nodes the pods of an app ran at the same time, at most."""
+        runs = [
+            (self.placed[uid], self.ended.get(uid, self.now()), pod.spec.node_name)
+            for pod in self.of(app)
+            if (uid := pod.metadata.uid) in self.placed
+        ]
+        at = [{node for began, end, node in runs if began <= when < end} for when, _, _ in runs]
+        return max(map(len, at), default=0)
 
     def running(self) -> int:
         return sum(pod.status.phase == "Running" for pod in self.pods.values())
@@ -126,6 +137,8 @@ class ClusterState:
             self.decisions.append(ObservedPlacement(name, pod.spec.node_name))
         if is_ready(pod):
             self.ready.setdefault(uid, now)
+        if ended(pod):
+            self.ended.setdefault(uid, now)
         why = refusal(pod)
         if why and (before is None or refusal(before) != why):
             self.decisions.append(ObservedPlacement(name, "", why))

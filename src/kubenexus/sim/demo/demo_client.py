@@ -14,7 +14,7 @@ from kubenexus.sim.demo.cluster_state import ClusterState, owned_by
 from kubenexus.sim.demo.manifests import Manifest
 
 NAMESPACE = "default"
-_KINDS = {each.kind: each for each in (kinds.PODS, kinds.SERVICES, *RESOURCES.values())}
+_KINDS = {each.kind: each for each in (kinds.NAMESPACES, kinds.PODS, kinds.SERVICES, *RESOURCES.values())}
 
 
 class ExpectationFailed(Exception):
@@ -25,15 +25,18 @@ class ExpectationFailed(Exception):
 
 
 class DemoClient:
-    """`pace` scales the pauses for a human reader; 0: no pauses."""
+    """`pace` scales the pauses for a human reader; 0: no pauses. `packs`: the scheduler packs batches."""
 
-    def __init__(self, client: ApiClient, state: ClusterState, patience: float, pace: float = 0.0) -> None:
-        self._client, self.state, self._patience, self._pace = client, state, patience, pace
+    def __init__(
+        self, client: ApiClient, state: ClusterState, patience: float, pace: float = 0.0, *, packs: bool = True
+    ) -> None:
+        self._client, self.state, self._patience, self._pace, self.packs = client, state, patience, pace, packs
         self.moved = 0
 
     async def apply(self, *manifests: Manifest) -> None:
         for each in manifests:
-            await self._client.send(create(_KINDS[each["kind"]], each, NAMESPACE))
+            namespace = each["metadata"].get("namespace", NAMESPACE)
+            await self._client.send(create(_KINDS[each["kind"]], each, namespace))
 
     async def scale(self, kind: ApiResource, name: str, replicas: int) -> None:
         await self._client.send(patch(kind, NAMESPACE, name, {"spec": {"replicas": replicas}}))
@@ -46,7 +49,7 @@ class DemoClient:
         """Evicts the pods of a node, as `kubectl drain --ignore-daemonsets` does. Returns how many."""
         leaving = [pod for pod in self.state.on(node) if not owned_by(pod, "DaemonSet")]
         for pod in leaving:
-            await self._client.send(evict(NAMESPACE, pod.metadata.name, pod.metadata.uid))
+            await self._client.send(evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
         self.moved += len(leaving)
         return len(leaving)
 
@@ -55,7 +58,7 @@ class DemoClient:
         began = self.state.now()
         for pod in self.state.of(app):
             meta = pod.metadata
-            await self._client.send(delete(kinds.PODS, NAMESPACE, meta.name, meta.uid, grace_seconds=0))
+            await self._client.send(delete(kinds.PODS, meta.namespace, meta.name, meta.uid, grace_seconds=0))
         return began
 
     async def until(self, expected: str, saw: Callable[[], str]) -> None:

@@ -91,7 +91,8 @@ class DemoRun:
             size = plan.nodes + demo_nodes.GPU_NODES
             screen.say(f"A cluster of {size} nodes; scheduler: {scheduler}. From another terminal:")
             screen.say(f"  {join}\n")
-            client = DemoClient(embedded.client, self.state, plan.patience, plan.pace)
+            packs = plan.scheduler != KUBE
+            client = DemoClient(embedded.client, self.state, plan.patience, plan.pace, packs=packs)
             await self._or_else(self._acts(screen, client, join), scheduler)
             self.told = True
             for line in summary(self.state, client.moved, self._clock.now()):

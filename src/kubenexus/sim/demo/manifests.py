@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubenexus.api.keys import network
+from kubenexus.api.keys import network, tenant
 from kubenexus.sim.demo.demo_nodes import GPU
 from kubenexus.sim.kubelets.annotations import RUN_SECONDS
 
@@ -45,10 +45,16 @@ def job(name: str, app: str, pods: int, cpu: str, *, seconds: float | None = Non
     return _object("batch/v1", "Job", name, spec)
 
 
-def pod(name: str, cpu: str, gpu: int) -> Manifest:
+def pod(name: str, cpu: str, gpu: int, *, app: str = "", namespace: str = "") -> Manifest:
     made = _object("v1", "Pod", name, _spec(cpu, gpu=gpu))
-    made["metadata"]["labels"] = {"app": name}
+    made["metadata"] |= {"labels": {"app": app or name}, **({"namespace": namespace} if namespace else {})}
     return made
+
+
+def namespace(name: str, tier: str = "") -> Manifest:
+    """A namespace of a tenant. Without a tier, its label is missing, and the tenant is a bronze one."""
+    labels = {tenant.TIER.key: tier} if tier else {}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
 def gang(name: str, members: int, cpu: str, gpu: int) -> list[Manifest]:

@@ -6,20 +6,26 @@ is then skipped, and the output says so.
 
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import held_shares
 from kubenexus.sim.controllers.types import DEPLOYMENTS, JOBS
 from kubenexus.sim.demo import manifests
-from kubenexus.sim.demo.cluster_state import ClusterState, is_ready, owned_by, refusal
+from kubenexus.sim.demo.cluster_state import ClusterState, amount, is_ready, measure, owned_by, refusal
 from kubenexus.sim.demo.demo_client import DemoClient, expect
+from kubenexus.sim.demo.demo_nodes import GPU
 from kubenexus.sim.kubelets.node_calls import ZONE
 
 REPLICAS, BATCHES, SIZE, MEMBERS = 12, 5, 8, 3
 WORKERS, SHARDS = 8, 6
 ISLAND = 8
+BRONZE, GOLD = "lab", "prod"  # namespaces of two tenants, and the apps in them
+SPREAD = "a service is spread, so that it loses little with a node"
+PACKED = "a batch is packed, so that whole nodes stay free for large pods and gangs"
+KEPT = "H100s are kept for the tenant with the gold tier until they are the only place left"
+EQUAL = "kube-scheduler knows no tenants, nor what hardware is worth"
 UNJOINED = "kube-scheduler does not know which GPUs are joined"
 ALONE = "kube-scheduler places the members of these gangs one by one"
 
@@ -41,8 +47,10 @@ async def a_deployment_spreads(client: DemoClient) -> str:
     zones = Counter(state.nodes[pod.spec.node_name].metadata.labels[ZONE] for pod in state.of("shop"))
     even = len(zones) == 2 and max(zones.values()) - min(zones.values()) <= 1
     expect(even, "them spread evenly over two zones", str(dict(zones)))
+    nodes, most = _nodes_of(state.of("shop")), min(REPLICAS, len(_ordinary(state)))
+    expect(nodes == most, f"them on {most} nodes", f"{nodes} nodes")
     per_zone = " and ".join(f"{number} in {zone}" for zone, number in sorted(zones.items()))
-    return f"{REPLICAS} pods on {_nodes_of(state.of('shop'))} nodes, {per_zone}"
+    return f"{REPLICAS} pods on {nodes} nodes, {per_zone}: {SPREAD}"
 
 
 async def every_node_gets_its_daemon(client: DemoClient) -> str:
@@ -56,14 +64,21 @@ async def every_node_gets_its_daemon(client: DemoClient) -> str:
 
 async def a_batch_runs_through(client: DemoClient) -> str:
     state, names = client.state, [f"batch-{number}" for number in range(BATCHES)]
+    fewest = _fewest_nodes(state, BATCHES * SIZE, 1000)
     for number, name in enumerate(names):
-        await client.apply(manifests.job(name, "batch", SIZE, "2", seconds=1 + number % 2))
+        await client.apply(manifests.job(name, "batch", SIZE, "1", seconds=1 + number % 2))
         await client.pause(0.4)
     for name in names:
         await client.until(f"job {name} complete", _unfulfilled(state, f"{JOBS}/{name}", "Complete"))
     done = sum(state.workloads[f"{JOBS}/{name}"].status.succeeded for name in names)
     expect(done == BATCHES * SIZE, f"{BATCHES * SIZE} pods succeeded", f"{done}")
-    return f"{BATCHES} jobs, {done} pods of a second or two, all succeeded"
+    used = state.nodes_at_once("batch")
+    nodes = f"at most {used} of {len(_ordinary(state))} nodes at once"
+    story = f"{BATCHES} jobs, {done} pods of a second or two, all succeeded, on {nodes}"
+    if not client.packs:
+        return story
+    expect(used <= fewest + 1, f"them on {fewest} nodes, the fewest that hold them, or one more", f"{used} nodes")
+    return f"{story}: {PACKED}"
 
 
 async def a_database_starts_in_order(client: DemoClient) -> str:
@@ -98,6 +113,37 @@ async def a_small_pod_leaves_islands_whole(client: DemoClient) -> str:
     await client.until("both gone", lambda: "some" if state.of("notebook") + state.of("model") else "")
     island = f"the whole island of {large.spec.node_name}"
     return f"one GPU came from {small} and broke no island of {ISLAND}; then a pod with {ISLAND} got {island}"
+
+
+async def tenants_get_the_hardware_of_their_tier(client: DemoClient) -> str:
+    """All GPUs are free, and any pod may use any of them."""
+    state = client.state
+    await client.apply(manifests.namespace(BRONZE), manifests.namespace(GOLD, tier="gold"))
+    t4, a100 = _gpus(state, "t4"), _gpus(state, "a100")
+    await _bronze_pods(client, {"t4": 1})
+    await client.apply(manifests.pod(GOLD, "4", gpu=1, namespace=GOLD))
+    await client.until(f"pod {GOLD} with a node", _unplaced(state, GOLD, 1))
+    best = state.of(GOLD)[0].spec.node_name
+    expect(_model(best) == "h100", "the pod of the gold tenant on an H100", best)
+    await client.pause(1.5)
+    await _bronze_pods(client, {"t4": t4, "a100": a100})
+    await _bronze_pods(client, {"t4": t4, "a100": a100, "h100": 1})
+    for app in (BRONZE, GOLD):
+        await client.end(app)
+    await client.until("both tenants gone", lambda: "some" if state.of(BRONZE) + state.of(GOLD) else "")
+    bronze = f"a bronze one filled {t4} T4s, then {a100} A100s, and only its next pod took an H100"
+    return f"a gold tenant got an H100 at once; {bronze}: {KEPT}"
+
+
+async def _bronze_pods(client: DemoClient, models: dict[str, int]) -> None:
+    """Adds pods with one GPU until there are as many as `models` has. Expects them on these models."""
+    state, count = client.state, sum(models.values())
+    for number in range(len(state.of(BRONZE)), count):
+        await client.apply(manifests.pod(f"{BRONZE}-{number}", "2", gpu=1, app=BRONZE, namespace=BRONZE))
+    await client.until(f"{count} pods of the bronze tenant with a node", _unplaced(state, BRONZE, count))
+    found = Counter(_model(pod.spec.node_name) for pod in state.of(BRONZE))
+    expect(found == models, f"the pods of the bronze tenant on {_listed(models)}", _listed(found))
+    await client.pause(1.5)
 
 
 async def gpus_go_to_who_asks(client: DemoClient) -> str:
@@ -192,6 +238,7 @@ STORY = (
     DemoStep("A batch of Jobs runs through", a_batch_runs_through),
     DemoStep("A database starts in order", a_database_starts_in_order),
     DemoStep("A small pod leaves islands whole", a_small_pod_leaves_islands_whole, only=UNJOINED),
+    DemoStep("Tenants get the hardware of their tier", tenants_get_the_hardware_of_their_tier, only=EQUAL),
     DemoStep("GPUs go to who asks for them", gpus_go_to_who_asks),
     DemoStep("Two gangs want the same GPUs", two_gangs_want_the_same_gpus, only=ALONE),
     DemoStep("A gang is told what it lacks", a_gang_is_told_what_it_lacks, only=ALONE),
@@ -235,3 +282,30 @@ def _short_of(pod: Pod) -> str:
 
 def _nodes_of(pods: list[Pod]) -> int:
     return len({pod.spec.node_name for pod in pods})
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def _ordinary(state: ClusterState) -> list[str]:
+    """Returns the nodes without GPUs."""
+    return [name for name, node in state.nodes.items() if measure(node)[0] != GPU]
+
+
+def _fewest_nodes(state: ClusterState, count: int, milli: int) -> int:
+    """Returns how few ordinary nodes hold `count` pods of `milli` milli-CPUs; all nodes if they are too few."""
+    free = [measure(state.nodes[name])[1] - amount(state.on(name), "cpu") for name in _ordinary(state)]
+    held = itertools.accumulate(sorted((each // milli for each in free), reverse=True))
+    return min(sum(1 for each in held if each < count) + 1, len(free))
+
+
+def _model(node: str) -> str:
+    return node.partition("-")[0]
+
+
+def _gpus(state: ClusterState, model: str) -> int:
+    return sum(measure(node)[1] for name, node in state.nodes.items() if _model(name) == model)
+
+
+def _listed(models: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {model}" for model, number in sorted(models.items()))
