@@ -15,7 +15,7 @@ from kubenexus.sim.demo.demo_run import DemoOptions, DemoRun
 from kubenexus.sim.demo.styled_text import STYLES, Line
 from kubenexus.sim.demo.view import Caption, draw
 
-WIDTH, HEIGHT = 104, 30  # characters
+WIDTH, HEIGHT = 104, 32  # characters
 ACROSS, DOWN, MARGIN = 8.4, 19, 18  # of a character; around the screen
 BLOCKS = {"█": 1.0, "░": 0.18}  # as rectangles, since fonts leave gaps between them
 
