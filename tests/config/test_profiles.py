@@ -21,6 +21,7 @@ OWN = [
     "GPUTopology",
     "ResourceFragmentationScore",
     "NetworkFabricScore",
+    "TopologyScoring",
     "Coscheduling",
     "GangPreemption",
 ]

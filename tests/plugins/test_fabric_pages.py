@@ -9,9 +9,10 @@ from kubenexus.config import load
 from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN, OWN_ORDER
 from kubenexus.plugins.network_fabric.plugin import NO_FABRIC, fabric_points
+from kubenexus.plugins.topology_scoring.own_pods import RACK_WEIGHT, REGION_WEIGHT, ZONE_WEIGHT
 
 PAGES = Path(__file__).parents[2] / "docs" / "plugins"
-NAMES = ["NetworkFabricScore"]
+NAMES = ["NetworkFabricScore", "TopologyScoring"]
 
 
 def text_of(name: str) -> str:
@@ -36,3 +37,9 @@ def test_the_page_on_fabrics_has_the_reason_and_the_points_of_the_code() -> None
     for word, *points in rows:
         fabric = "" if word == "not known" else word
         assert [*map(int, points)] == [fabric_points(fabric, kind) for kind in ("", "training", "inference")]
+
+
+def test_the_page_on_zones_has_the_weights_of_the_code() -> None:
+    page = text_of("TopologyScoring")
+    assert f"{ZONE_WEIGHT} for each own pod in its zone, {REGION_WEIGHT} for each in its region" in page
+    assert f"{RACK_WEIGHT} for each in its rack" in page

@@ -17,13 +17,13 @@ from tests.plugins import reference
 
 NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort", "ProfileClassifier"}
 # They look beyond a node, at other pods or volumes, and so do their references: see `test_affinity_reference`,
-# `test_spread_reference`, `tests/volumes`, and `devices`, `workload` and `network_fabric` beside this file.
+# `test_spread_reference`, `tests/volumes`, and the folders beside this file.
 BEYOND_A_NODE = {
     *("InterPodAffinity", "PodTopologySpread"),
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
     *("DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore"),
     *("WorkloadAwareScoring", "BackfillScoring", "TenantHardwareAffinityScore"),
-    *("NetworkFabricScore",),
+    *("NetworkFabricScore", "TopologyScoring"),
 }
 RESOURCES = [
     [("cpu", 1), ("memory", 1)],

@@ -93,6 +93,7 @@ _SHIPPED: Final = {
     "GPUTopology": 2,
     "ResourceFragmentationScore": 5,
     "NetworkFabricScore": 3,
+    "TopologyScoring": 3,
 }
 SHIPPED_SET: Final = (
     *UPSTREAM_SET,

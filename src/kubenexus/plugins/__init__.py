@@ -29,6 +29,7 @@ from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.scheduling_gates import SchedulingGates
 from kubenexus.plugins.taint_toleration import TaintToleration
 from kubenexus.plugins.tenant.hardware_affinity import TenantHardwareAffinityScore
+from kubenexus.plugins.topology_scoring.plugin import TopologyScoring
 from kubenexus.plugins.volume_binding.plugin import VolumeBinding
 from kubenexus.plugins.volume_restrictions import VolumeRestrictions
 from kubenexus.plugins.volume_zone import VolumeZone
@@ -68,6 +69,7 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (GPUTopology, 2),
     (ResourceFragmentationScore, 5),
     (NetworkFabricScore, 3),
+    (TopologyScoring, 3),
 )
 BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
 

@@ -2,16 +2,22 @@
 
 import enum
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
+from kubenexus.api.meta import OwnerReference
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
+
+# The label of a record that has the UID of the pod's controller, so that pods of one controller are counted as those
+# with one label are. No pod has such a label: it is no valid key.
+CONTROLLER: Final = "(controller)"
+MAX_UID: Final = 64  # characters of a UID, which has 36; a longer one is no controller's
 
 
 class PodStage(enum.IntEnum):
@@ -28,7 +34,7 @@ _SERVING = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationCont
 
 class PodRecord(msgspec.Struct, gc=False):
     """A pod's record, much smaller than the decoded pod. Pods of one template share footprint and terms. For `endless`
-    see the function of that name."""
+    see the function of that name. `labels` are the pod's, and `CONTROLLER`."""
 
     namespace: str
     name: str
@@ -102,13 +108,20 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         stage=stage,
         footprint=footprint,
         priority=pod.spec.priority,
-        labels=meta.labels,
+        labels=_counted_labels(pod),
         device_shares=devices,
         terms=terms,
         mounts=mounts,
         terminating=bool(meta.deletion_timestamp),
         endless=serving,
     )
+
+
+def _counted_labels(pod: Pod) -> dict[str, str]:
+    controller = controller_of(pod)
+    if controller is None or not 0 < len(controller.uid) <= MAX_UID:
+        return pod.metadata.labels
+    return {**pod.metadata.labels, CONTROLLER: controller.uid}
 
 
 def is_finished(pod: Pod) -> bool:
@@ -123,15 +136,19 @@ def endless(pod: Pod) -> bool:
     spec, meta = pod.spec, pod.metadata
     if spec.restart_policy != "Always" or spec.active_deadline_seconds is not None or meta.deletion_timestamp:
         return False
-    controller = _controller(pod)
-    return not controller or controller in _SERVING
+    controller = controller_of(pod)
+    return controller is None or not controller.kind or controller.kind in _SERVING
 
 
 def of_daemon_set(pod: Pod) -> bool:
     """Returns whether the pod's controller is a DaemonSet."""
-    return _controller(pod) == "DaemonSet"
+    controller = controller_of(pod)
+    return controller is not None and controller.kind == "DaemonSet"
 
 
-def _controller(pod: Pod) -> str:
-    """Returns the kind of the pod's controller, or ""."""
-    return next((each.kind for each in pod.metadata.owner_references if each.controller), "")
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Returns the reference to the pod's controller, or None. A loop: each event of a pod takes two of these."""
+    for each in pod.metadata.owner_references:
+        if each.controller:
+            return each
+    return None

@@ -15,6 +15,8 @@ from kubenexus.plan.decide import Planner
 from kubenexus.testing.builders import a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.plugins.network_fabric.fabric_cluster import PLUGINS, REFUSED, place, score, worker
+from tests.plugins.topology_scoring.spread_cluster import own_pod, points
+from tests.plugins.topology_scoring.spread_cluster import place as spread_place
 
 
 class Vector(NamedTuple):
@@ -135,8 +137,34 @@ FILTER_VECTORS: tuple[Vector, ...] = (
         "NET-4",
     ),
 )
+
+# --- zones ------------------------------------------------------------------------------------------------------------
+
+
+def zoned(sizes: Mapping[str, int], running: str, work: str, zone: str) -> str:
+    """The score of a node in a zone, of a cluster with so many nodes in each, where own pods run in these zones."""
+    nodes = [spread_place(f"{name}{i}", zone=name) for name, number in sizes.items() for i in range(number)]
+    pods = [own_pod(f"p{i}", f"{name}0") for i, name in enumerate(running)]
+    if not zone:
+        nodes.append(spread_place("bare0"))
+    return str(points(own_pod(work=work), a_ledger(nodes, pods))[f"{zone or 'bare'}0"])
+
+
+UNEVEN = {"a": 3, "b": 1}
+ZONE_VECTORS: tuple[Vector, ...] = (
+    Vector("batch", lambda: zoned(UNEVEN, "aa", "batch", "a"), "50", "50"),
+    Vector("training", lambda: zoned(UNEVEN, "aa", "training", "b"), "50", "50"),
+    Vector("a node without a zone", lambda: zoned(UNEVEN, "aa", "service", ""), "50", "50"),
+    Vector("3 of 4 nodes are in the zone, no own pod", lambda: zoned(UNEVEN, "", "service", "a"), "25", "50", "TS-1"),
+    Vector("1 of 4 nodes is in the zone, no own pod", lambda: zoned(UNEVEN, "", "service", "b"), "75", "50", "TS-1"),
+    Vector("3 of 4 nodes, both own pods elsewhere", lambda: zoned(UNEVEN, "bb", "service", "a"), "25", "100", "TS-1"),
+    Vector("1 of 4 nodes, both own pods here", lambda: zoned(UNEVEN, "bb", "service", "b"), "75", "0", "TS-1"),
+    Vector("1 of 4 nodes, an own pod in each zone", lambda: zoned(UNEVEN, "ab", "inference", "b"), "75", "50", "TS-1"),
+    Vector("the only zone", lambda: zoned({"a": 2}, "a", "service", "a"), "0", "50", "TS-1"),
+)
 SECTIONS: dict[str, tuple[Vector, ...]] = {
     "NetworkFabricScore: a member of the job is on InfiniBand": MEMBER_VECTORS,
     "NetworkFabricScore: no member has a node": ALONE_VECTORS,
     "NetworkFabricScore: nodes that are refused": FILTER_VECTORS,
+    "TopologyScoring: zones": ZONE_VECTORS,
 }

@@ -1,0 +1,1 @@
+"""TopologyScoring: spreads the pods of one workload over zones, regions and racks."""
