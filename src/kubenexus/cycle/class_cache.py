@@ -13,7 +13,7 @@ from kubenexus.cycle.feasibility import INFEASIBLE, Feasibility
 from kubenexus.cycle.repair import refresh, refresh_for_job
 from kubenexus.cycle.template_signatures import TemplateSignatures, variant_of
 from kubenexus.framework import plugin_results
-from kubenexus.framework.extension_points import Sign
+from kubenexus.framework.extension_points import Sign, SignsTemplateAndPod
 from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
@@ -170,12 +170,27 @@ class ClassCache:
         if not plugins.signs_by_template:
             return self._sign(pod, columns, by_pod)
         variant = variant_of(pod, columns)
-        signed = self._templates.find(pod, variant)
-        if signed is None:
-            signed = self._sign(pod, columns, plugins.signs_by_template)
-            self._templates.put(pod, variant, signed)
-        more = self._sign(pod, columns, by_pod)
-        return {**signed, **more} if more else signed
+        template = self._templates.find(pod, variant)
+        if template is None:
+            template = self._sign_template(pod, columns)
+            self._templates.put(pod, variant, template)
+        signed = {**template, **self._sign(pod, columns, by_pod)}
+        for plugin in plugins.signs_both:
+            if plugin.name in signed:
+                own = call_plugin(plugin, plugin.sign_pod, pod, columns, signed.pop(plugin.name))
+                if own is not None:
+                    signed[plugin.name] = own
+        return signed
+
+    def _sign_template(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
+        """Calls the plugins that sign what pods of a template have in common. All are built in."""
+        signed = {}
+        for plugin in self.profile_plugins.signs_by_template:
+            sign = plugin.sign_template if isinstance(plugin, SignsTemplateAndPod) else plugin.sign
+            what = call_plugin(plugin, sign, pod, columns)
+            if what is not None:
+                signed[plugin.name] = what
+        return signed
 
     def _sign(self, pod: Pod, columns: NodeColumns, plugins: list[Sign]) -> dict[str, Any]:
         signed: dict[str, Any] = {}

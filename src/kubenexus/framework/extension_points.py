@@ -115,6 +115,17 @@ class Sign(Plugin, Protocol):
 
 
 @runtime_checkable
+class SignsTemplateAndPod(Sign, Protocol):
+    """A plugin with `signs_template` that also signs what differs between the pods of a template."""
+
+    def sign_template(self, pod: Pod, nodes: NodeColumns) -> Any:
+        """Called once for all pods of a template. Returns what they have in common, or None as `sign` does."""
+
+    def sign_pod(self, pod: Pod, nodes: NodeColumns, template: Any) -> Any:
+        """Called for each pod with what `sign_template` returned, unless that was None. Returns what `sign` returns."""
+
+
+@runtime_checkable
 class IgnoresUsage(Sign, Protocol):
     """A plugin whose results depend on usage for some classes only."""
 

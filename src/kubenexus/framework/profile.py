@@ -23,6 +23,7 @@ from kubenexus.framework.extension_points import (
     QueueSort,
     Score,
     Sign,
+    SignsTemplateAndPod,
     Stamped,
 )
 
@@ -121,6 +122,7 @@ class ProfilePlugins:
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
         self.signs_by_template = [p for p in self.signs if getattr(p, "signs_template", False) and is_built_in(p)]
+        self.signs_both = [p for p in self.signs_by_template if isinstance(p, SignsTemplateAndPod)]
         self.signs_by_pod = [p for p in self.signs if p not in self.signs_by_template]
         self.signs_by_pod_without_volumes = [p for p in self.signs_without_volumes if p in self.signs_by_pod]
         self.signing = {p.name for p in self.signs}

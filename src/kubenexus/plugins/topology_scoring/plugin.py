@@ -25,7 +25,7 @@ from kubenexus.framework.extension_points import CodedScores, Depends, custom_no
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.topology_scoring.own_pods import UNLABELLED, OwnPods, used_levels
-from kubenexus.plugins.topology_scoring.request import SpreadRequest, spread_request
+from kubenexus.plugins.topology_scoring.request import SpreadRequest, of_workload, template_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -61,14 +61,21 @@ class TopologyScoring:
     reads = ()
     depends = Depends.NODE
     normalize = custom_normalize(_least_and_most, _points, shown=lambda raw: max(raw, 0), few=_few_points)
+    signs_template = True
     default_score = NEUTRAL  # of pods that are not spread
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        request = spread_request(pod)
-        return request if request is not None and used_levels(request, nodes) else None
+        template = template_request(pod)
+        return None if template is None else self.sign_pod(pod, nodes, template)
+
+    def sign_template(self, pod: Pod, nodes: NodeColumns) -> Any:
+        return template_request(pod)
+
+    def sign_pod(self, pod: Pod, nodes: NodeColumns, template: SpreadRequest) -> Any:
+        return of_workload(template, pod) if used_levels(template, nodes) else None
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         return nodes.node_changes.mark, self._own_pods(pod, nodes).counter.version if point == "score" else 0

@@ -46,22 +46,32 @@ class SpreadRequest(NamedTuple):
     racks: Racks
 
 
-def spread_request(pod: Pod) -> SpreadRequest | None:
-    """Returns how the pods of the pod's workload are to be spread; None if they are not, or if it has no workload.
+_USUAL: Final = SpreadRequest("", (), True, 0, Racks.SPREAD_LITTLE)
 
-    Called for each pod: most have none of the annotations.
-    """
+
+def spread_request(pod: Pod) -> SpreadRequest | None:
+    """Returns how the pods of the pod's workload are to be spread; None if they are not, or if it has no workload."""
+    template = template_request(pod)
+    return None if template is None else of_workload(template, pod)
+
+
+def template_request(pod: Pod) -> SpreadRequest | None:
+    """Returns the same for a template, without the workload."""
     meta, serves = pod.metadata, not workload_of(pod).type.packs
     if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
-        own = own_labels(pod) if serves else ()
-        return SpreadRequest(meta.namespace, own, True, 0, Racks.SPREAD_LITTLE) if own else None
+        return _USUAL if serves else None
     zones, min_zones, racks = _read(_stated(meta.labels), _stated(meta.annotations))
     if zones is None:
         zones = min_zones > 0 or (serves and racks is not Racks.TOGETHER)
     if racks is None:
         racks = Racks.SPREAD_LITTLE if zones and serves else Racks.IGNORED
-    own = own_labels(pod) if zones or racks else ()
-    return SpreadRequest(meta.namespace, own, zones, min_zones if zones else 0, racks) if own else None
+    return SpreadRequest("", (), zones, min_zones if zones else 0, racks) if zones or racks else None
+
+
+def of_workload(template: SpreadRequest, pod: Pod) -> SpreadRequest | None:
+    """Returns the request of a template for the workload of one of its pods. Called for each pod."""
+    own = own_labels(pod)
+    return SpreadRequest(pod.metadata.namespace, own, *template[2:]) if own else None
 
 
 def own_labels(pod: Pod) -> Texts:
