@@ -5,7 +5,9 @@ also compared with one that is built from the objects.
 """
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,8 @@ from msgspec.structs import replace
 
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.cycle.scores import code_counts
+from kubenexus.plugins.topology_scoring import own_pods
 from kubenexus.state.digest import digest
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.ledger import Ledger
@@ -200,8 +204,25 @@ def take(step: tuple[Any, ...], ledger: Ledger, cluster: Cluster, check: Any) ->
     kind=kinds,
     work=st.sampled_from(["service", "batch"]),
     taken=st.lists(steps, max_size=12),
+    few=st.booleans(),
 )
 def test_it_scores_each_node_as_its_reference_does(
+    nodes: list[dict[str, str]],
+    notes: dict[str, str],
+    kind: dict[str, Any],
+    work: str,
+    taken: list[tuple[Any, ...]],
+    few: bool,
+) -> None:
+    """`few`: as with few domains, by plain numbers; otherwise as with many, by columns."""
+    with ExitStack() as patched:
+        if not few:
+            patched.enter_context(mock.patch.object(own_pods, "_FEW", 0))
+            patched.enter_context(mock.patch.object(code_counts, "_MAX_CODES", -1))
+        compare(nodes, notes, kind, work, taken)
+
+
+def compare(
     nodes: list[dict[str, str]], notes: dict[str, str], kind: dict[str, Any], work: str, taken: list[tuple[Any, ...]]
 ) -> None:
     cluster = Cluster({f"n{i}": labels for i, labels in enumerate(nodes)}, {})

@@ -8,7 +8,6 @@ from kubenexus.api.selectors import NOTHING, Operator, Requirement, Selector
 from kubenexus.plugins.topology_scoring.request import Racks, SpreadRequest
 from kubenexus.plugins.topology_scoring.spread_levels import (
     RACK,
-    REGION,
     ZONE,
     SpreadLevels,
     level_names,
@@ -22,6 +21,7 @@ ZONE_WEIGHT, REGION_WEIGHT, RACK_WEIGHT = 6, 3, 1
 _RACK_WEIGHTS: Final = {Racks.SPREAD_LITTLE: RACK_WEIGHT, Racks.SPREAD: ZONE_WEIGHT}
 UNLABELLED: Final = -1  # the cost of a node without a zone, where pods are spread over zones
 _MAX_STEPS: Final = 32  # changes; with more of them, to count all rows again is quicker
+_FEW: Final = 32  # combinations up to which plain numbers are quicker than NumPy
 _STRICT: Final = 200  # times the largest cost: what a zone with own pods costs while more zones are wanted
 
 
@@ -39,7 +39,7 @@ class OwnPods:
         self.counter = nodes.pods.counter((term,))
         self._seen = -1
         self._mark = -1
-        self._counts: list[list[int]] = []  # by level: the number of own pods by domain
+        self._counts: list[Any] = []  # by level: the number of own pods by domain
         self._names: tuple[str, ...] = ()
         self.levels: SpreadLevels | None = None
 
@@ -67,39 +67,52 @@ class OwnPods:
         for level in levels.levels if levels is not None else ():
             rows = self.counter.rows[: len(level.codes)]
             counts = np.bincount(level.codes[: len(rows)], weights=rows, minlength=level.size)
-            self._counts.append(counts.astype(np.int64).tolist())
+            self._counts.append(counts.astype(np.int64))
 
     def costs(self, levels: SpreadLevels) -> Any:
-        """Returns the cost of each combination: less is better. Plain numbers: mostly there are a few zones."""
-        total: list[int] = []
+        """Returns the cost of each combination: less is better."""
+        return self._few_costs(levels) if levels.size <= _FEW else self._many_costs(levels)
+
+    def _weight(self, name: str) -> int:
+        """Returns the cost of an own pod in a domain of this level."""
+        if name == RACK:
+            return _RACK_WEIGHTS[self._request.racks]
+        return ZONE_WEIGHT if name == ZONE else REGION_WEIGHT
+
+    def _many_costs(self, levels: SpreadLevels) -> Any:
+        total: Any = np.zeros(levels.size, np.int64)
         for name, counts, domains in zip(self._names, self._counts, levels.domains, strict=True):
-            by_domain = self._by_domain(name, counts)
-            costs = [by_domain[domain] for domain in domains]
+            if name == RACK and self._request.racks is Racks.TOGETHER:
+                total += counts[1:].max() - counts[domains] * (domains > 0)
+            else:
+                total += self._weight(name) * counts[domains]
+        if self._names[0] == ZONE:
+            zones, here = self._counts[0], levels.domains[0]
+            if np.count_nonzero(zones[1:]) < self._request.min_zones:
+                total += _STRICT * (total.max() + 1) * (zones[here] > 0)
+            total[here == 0] = UNLABELLED
+        return total
+
+    def _few_costs(self, levels: SpreadLevels) -> Any:
+        """The same as plain numbers: 5 µs instead of 19 for three zones."""
+        total: list[int] = []
+        for name, held, domains in zip(self._names, self._counts, levels.listed, strict=True):
+            counts = held.tolist()
+            if name == RACK and self._request.racks is Racks.TOGETHER:
+                most = max(counts[1:])
+                costs = [most - counts[domain] * (domain > 0) for domain in domains]
+            else:
+                weight = self._weight(name)
+                costs = [weight * counts[domain] for domain in domains]
             total = [some + more for some, more in zip(total, costs, strict=True)] if total else costs
         if self._names[0] == ZONE:
-            self._adjust(total, self._counts[0], levels.domains[0])
+            zones, here = self._counts[0].tolist(), levels.listed[0]
+            if self._request.min_zones > len([pods for pods in zones[1:] if pods]):
+                more = _STRICT * (max(total) + 1)
+                total = [cost + more * (zones[zone] > 0) for cost, zone in zip(total, here, strict=True)]
+            if 0 in here:
+                total = [cost if zone else UNLABELLED for cost, zone in zip(total, here, strict=True)]
         return np.array(total)
-
-    def _by_domain(self, name: str, counts: list[int]) -> list[int]:
-        """Returns the cost of each domain of a level."""
-        racks = self._request.racks
-        if name == RACK and racks is Racks.TOGETHER:
-            most = max(counts[1:])
-            return [most - pods * (code > 0) for code, pods in enumerate(counts)]
-        weight = ZONE_WEIGHT if name == ZONE else REGION_WEIGHT if name == REGION else _RACK_WEIGHTS[racks]
-        return [weight * pods for pods in counts]
-
-    def _adjust(self, total: list[int], zones: list[int], here: list[int]) -> None:
-        """Adds what a zone with own pods costs while more zones are wanted, and marks nodes without a zone."""
-        least = self._request.min_zones
-        if least and len([pods for pods in zones[1:] if pods]) < least:
-            more = _STRICT * (max(total) + 1)
-            for i, zone in enumerate(here):
-                total[i] += more * (zones[zone] > 0)
-        if 0 in here:
-            for i, zone in enumerate(here):
-                if not zone:
-                    total[i] = UNLABELLED
 
 
 def used_levels(request: SpreadRequest, nodes: NodeColumns) -> tuple[str, ...]:

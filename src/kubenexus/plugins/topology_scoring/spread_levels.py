@@ -16,13 +16,14 @@ class SpreadLevels(msgspec.Struct, gc=False):
     """Levels with at least two domains, and the combinations of their domains that rows have.
 
     `codes[n]` is the combination of row n, and `rows` the number of rows of each. `domains` has by level the domain of
-    each combination. `key` identifies the codes for the runtime.
+    each combination, and `listed` the same as lists. `key` identifies the codes for the runtime.
     """
 
     levels: tuple[TopologyDomains, ...]
     codes: Any
     rows: Any
-    domains: tuple[list[int], ...]
+    domains: tuple[Any, ...]
+    listed: tuple[list[int], ...]
     key: object
 
     @property
@@ -64,8 +65,9 @@ def _combined(names: tuple[str, ...], nodes: NodeColumns) -> SpreadLevels:
     for level in levels[1:]:
         mixed = mixed * level.size + level.codes
     found, codes, rows = np.unique(mixed, return_inverse=True, return_counts=True)
-    domains = []
+    domains: list[Any] = []
     for level in reversed(levels):
-        domains.append((found % level.size).tolist())
+        domains.insert(0, found % level.size)
         found = found // level.size
-    return SpreadLevels(levels, codes.astype(np.intp), rows, tuple(reversed(domains)), object())
+    listed = tuple(each.tolist() for each in domains)
+    return SpreadLevels(levels, codes.astype(np.intp), rows, tuple(domains), listed, object())
