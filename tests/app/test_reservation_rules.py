@@ -7,7 +7,7 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
-from kubenexus.framework.job import Job
+from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.plan.gang.reservation import MAX_CLASSES
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.nodes import NodeColumns
@@ -348,9 +348,11 @@ def test_a_decision_looks_at_a_few_sorts_of_the_gangs_members_however_many_there
     assert holder(fixture) == "default/many"
     looked, look = list[str](), ClassCache.lookup
 
-    def counted(class_cache: ClassCache, pod: Pod, columns: NodeColumns) -> ClassifiedPod:
+    def counted(
+        class_cache: ClassCache, pod: Pod, columns: NodeColumns, job: JobView = SINGLE_POD_VIEW
+    ) -> ClassifiedPod:
         looked.append(pod.key)
-        return look(class_cache, pod, columns)
+        return look(class_cache, pod, columns, job)
 
     monkeypatch.setattr(ClassCache, "lookup", counted)
     snapshot, reserved = fixture.ledger.snapshot(), fixture.reservations.held(PROFILE)
