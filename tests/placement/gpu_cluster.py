@@ -17,11 +17,10 @@ Object = dict[str, Any]
 GPU: Final = "nvidia.com/gpu"
 TIER: Final = "tenant.kubenexus.io/tier"
 KIND: Final = "workload.kubenexus.io/type"
-H100: Final = frozenset({"gpu-node-01", "gpu-node-02", "gpu-node-03", "gpu-node-04"})
-A100: Final = frozenset({"gpu-node-05", "gpu-node-06"})
-T4: Final = frozenset({"gpu-node-07", "gpu-node-08"})
-CLIQUES: Final = (frozenset({"gpu-node-01", "gpu-node-02"}), frozenset({"gpu-node-03", "gpu-node-04"}))
-ZONES: Final = {node: "us-east-1b" if node in T4 else "us-east-1a" for node in H100 | A100 | T4}
+MODEL: Final = "hardware.kubenexus.io/gpu-model"
+FABRIC: Final = "network.kubenexus.io/fabric-type"
+CLIQUE: Final = "nvidia.com/gpu.clique"
+ZONE: Final = "topology.kubernetes.io/zone"
 GOLD, BRONZE = "research", "students"
 
 _LARGE: Final = ("128", "1Ti", "250", 8)
@@ -52,21 +51,25 @@ def _node(number: int, size: tuple[str, str, str, int], place: tuple[str, ...], 
     name = f"gpu-node-0{number}"
     labels = {
         "kubernetes.io/hostname": name,
-        "network.kubenexus.io/fabric-type": fabric,
+        FABRIC: fabric,
         "network.kubenexus.io/fabric-id": fabric_id,
         "network.kubenexus.io/rack-id": rack,
         "network.kubenexus.io/az": zone,
-        "topology.kubernetes.io/zone": zone,
-        "hardware.kubenexus.io/gpu-model": model,
+        ZONE: zone,
+        MODEL: model,
         "hardware.kubenexus.io/gpu-tier": tier,
         "numa.kubenexus.io/node-count": numa,
-    } | ({"nvidia.com/gpu.clique": clique} if clique else {})
+    } | ({CLIQUE: clique} if clique else {})
     amounts = {"cpu": cpu, "memory": memory, "pods": pods, GPU: str(gpus)}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": amounts, "allocatable": dict(amounts)},
+        "status": {
+            "capacity": amounts,
+            "allocatable": dict(amounts),
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
     }
 
 
@@ -117,6 +120,7 @@ def pod(
     memory: str = "4Gi",
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
+    **spec: Any,
 ) -> Object:
     """Returns a pod with one container. Services request 2 cpu and 4Gi, training pods 4 cpu and 16Gi."""
     requests = {"cpu": cpu, "memory": memory}
@@ -127,7 +131,6 @@ def pod(
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "uid": f"uid-{namespace}-{name}",
             "labels": labels or {},
             "annotations": annotations or {},
         },
@@ -141,6 +144,7 @@ def pod(
                     "resources": {"requests": requests | limits, "limits": limits},
                 }
             ],
+            **spec,
         },
     }
 
