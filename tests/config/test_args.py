@@ -91,6 +91,18 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
         ),
         pytest.param("DynamicResources", "{}", {"filterTimeout": "10s", "bindingTimeout": "10m0s"}, id="devices"),
         pytest.param(
+            "WorkloadAwareScoring",
+            "{gpuWeight: 60}",
+            {"cpuWeight": 35, "memoryWeight": 35, "gpuWeight": 60},
+            id="how full a node is",
+        ),
+        pytest.param(
+            "TenantHardwareAffinityScore",
+            "{costFactors: {premium: 4}}",
+            {"scores": {}, "costFactors": {"premium": 4.0}, "allowedTiers": {}, "tenantAllowedTiers": {}},
+            id="hardware of tenants",
+        ),
+        pytest.param(
             "KubeNexus",
             "{seed: 7}",
             {"tieBreak": "seeded", "seed": 7, "allowPodTier": False, "namespacePriorities": {}},

@@ -52,7 +52,9 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
         "NodeResourcesBalancedAllocation",
         "NodeResourcesFit",
         "PodTopologySpread",
+        "TenantHardwareAffinityScore",
         "VolumeBinding",
+        "WorkloadAwareScoring",
         "KubeNexus",
     ]
 

@@ -15,6 +15,7 @@ from tests.config.builders import HEAD, a_plugin
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+OURS = ("KubeNexus", "Coscheduling", "WorkloadAwareScoring", "TenantHardwareAffinityScore")
 EXAMPLES = sorted((ROOT / "examples" / "config").glob("*.yaml"))
 
 
@@ -45,7 +46,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
     assert missing == []
     settings = [
         field.strip("`")
-        for field in re.findall(r"^\| (?:`(?:KubeNexus|Coscheduling)` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
+        for field in re.findall(rf"^\| (?:`(?:{'|'.join(OURS)})` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
     ]
     assert settings == [
         "tieBreak",
@@ -58,6 +59,13 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "topologyDefaults",
         "starvation",
         "reservationSeconds",
+        "cpuWeight",
+        "memoryWeight",
+        "gpuWeight",
+        "scores",
+        "costFactors",
+        "allowedTiers",
+        "tenantAllowedTiers",
     ]
     assert set(settings[:5]) <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MAX_BYTES >> 20} MiB" in PAGE
