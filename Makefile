@@ -94,14 +94,15 @@ bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)
 
-docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/*-golden.md)
+docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.md, docs/*-golden.md)
 	@mkdir -p build
 	$(PY) -m kubenexus keys --markdown > build/keys.md
 	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
 	$(PY) -m tests.plugins.network_fabric.golden_page > build/fabric-golden.md
 	$(PY) -m tests.plugins.workload.golden_page > build/placement-golden.md
 	$(PY) -m tests.api.classification.golden_page > build/classification-golden.md
-	mv build/keys.md build/*-golden.md docs/
+	$(PY) -m tests.placement.page > build/placement.md
+	mv build/keys.md build/placement.md build/*-golden.md docs/
 
 changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version
 	$(BIN)/towncrier build --yes
