@@ -45,8 +45,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
     missing = [name for name in KINDS if f"`{name}`" not in PAGE]
     assert missing == []
     settings = [
-        field.strip("`")
-        for field in re.findall(rf"^\| (?:`(?:{'|'.join(OURS)})` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
+        field.strip("`") for field in re.findall(rf"^\| (?:`(?:{'|'.join(OURS)})` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
     ]
     assert settings == [
         "tieBreak",
