@@ -57,7 +57,7 @@ def test_times_and_sizes_are_positive_and_named_once(results: list[Result]) -> N
 
 def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     output = tmp_path / "made" / "bench.json"
-    arguments = ["--nodes", "60", "--rounds", "2", "--only", "warm/basic", "--output", str(output)]
+    arguments = ["--nodes", "60", "--rounds", "2", "--only", "decide.warm/basic", "--output", str(output)]
     done = CliRunner().invoke(main, arguments)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "decide.warm" in done.stdout

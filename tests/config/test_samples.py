@@ -24,7 +24,7 @@ NEEDS_OTHERS = {"one-point", "point-by-point", "multi-point", "multi-point-but-o
 OWN_SCORES = {
     "WorkloadAwareScoring": 3,
     "BackfillScoring": 2,
-    "TenantHardwareAffinityScore": 12,
+    "TenantHardwareAffinityScore": 16,
     "VRAMScheduler": 5,
     "GPUTopology": 2,
     "ResourceFragmentationScore": 5,

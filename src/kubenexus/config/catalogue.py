@@ -87,7 +87,7 @@ _SHIPPED: Final = {
     "ProfileClassifier": None,
     "WorkloadAwareScoring": 3,
     "BackfillScoring": 2,
-    "TenantHardwareAffinityScore": 12,
+    "TenantHardwareAffinityScore": 16,
     "DeviceFit": None,
     "VRAMScheduler": 5,
     "GPUTopology": 2,

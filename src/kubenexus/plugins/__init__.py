@@ -63,7 +63,7 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (ProfileClassifier, 1),
     (WorkloadAwareScoring, 3),
     (BackfillScoring, 2),
-    (TenantHardwareAffinityScore, 12),
+    (TenantHardwareAffinityScore, 16),
     (DeviceFit, 1),
     (VRAMScheduler, 5),
     (GPUTopology, 2),

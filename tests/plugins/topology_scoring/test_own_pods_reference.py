@@ -121,10 +121,12 @@ def wanted_by(pod: Pod, cluster: Cluster) -> Wanted:
         zones = notes["spread-zones"] == "true"
     if not racks and zones and serves:
         racks = "a little"
-    weights = {"zone": 6 * zones, "region": 3 * zones, "rack": {"": 0, "a little": 1}.get(racks, 6)}
+    weights = {"zone": 6 * zones, "region": 3 * zones, "rack": {"": 0, "spread-rack": 6}.get(racks, 1)}
     for level in weights:
         if len({domain(labels, level) for labels in cluster.nodes.values()} - {""}) < 2:
             weights[level] = 0
+    largest = next((level for level in ("zone", "region", "rack") if weights[level]), "zone")
+    weights[largest] = 6 if weights[largest] else 0
     return Wanted(weights, least, racks == "same-rack")
 
 
@@ -147,7 +149,7 @@ def expected(pod: Pod, cluster: Cluster) -> dict[str, int]:
         cost = 0
         for level, weight in weights.items():
             if level == "rack" and together:
-                cost += (most - (pods_in(labels, level) if domain(labels, level) else 0)) if weight else 0
+                cost += weight * (most - (pods_in(labels, level) if domain(labels, level) else 0))
             else:
                 cost += weight * pods_in(labels, level)
         costs[name] = cost
@@ -160,7 +162,8 @@ def expected(pod: Pod, cluster: Cluster) -> dict[str, int]:
     low, high = min(costs.values(), default=0), max(costs.values(), default=0)
     if low == high:
         return neutral
-    return neutral | {name: 100 * (high - cost) // (high - low) for name, cost in costs.items()}
+    span = max(high - low, 6)
+    return neutral | {name: 100 * (low + span - cost) // span for name, cost in costs.items()}
 
 
 # --- the check -----------------------------------------------------------------------------------------------------

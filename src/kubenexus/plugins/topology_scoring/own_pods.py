@@ -18,7 +18,7 @@ from kubenexus.state.nodes import NodeColumns
 
 # Of an own pod in the same zone, region and rack. One in the same zone is in the same region, too.
 ZONE_WEIGHT, REGION_WEIGHT, RACK_WEIGHT = 6, 3, 1
-_RACK_WEIGHTS: Final = {Racks.SPREAD_LITTLE: RACK_WEIGHT, Racks.SPREAD: ZONE_WEIGHT}
+_RACK_WEIGHTS: Final = {Racks.SPREAD_LITTLE: RACK_WEIGHT, Racks.SPREAD: ZONE_WEIGHT, Racks.TOGETHER: RACK_WEIGHT}
 UNLABELLED: Final = -1  # the cost of a node without a zone, where pods are spread over zones
 _MAX_STEPS: Final = 32  # changes; with more of them, to count all rows again is quicker
 _FEW: Final = 32  # combinations up to which plain numbers are quicker than NumPy
@@ -74,16 +74,16 @@ class OwnPods:
         return self._few_costs(levels) if levels.size <= _FEW else self._many_costs(levels)
 
     def _weight(self, name: str) -> int:
-        """Returns the cost of an own pod in a domain of this level."""
+        """Returns the cost of an own pod in a domain of this level. The largest level that counts costs as a zone."""
         if name == RACK:
-            return _RACK_WEIGHTS[self._request.racks]
-        return ZONE_WEIGHT if name == ZONE else REGION_WEIGHT
+            return ZONE_WEIGHT if self._names[0] == RACK else _RACK_WEIGHTS[self._request.racks]
+        return ZONE_WEIGHT if name == self._names[0] else REGION_WEIGHT
 
     def _many_costs(self, levels: SpreadLevels) -> Any:
         total: Any = np.zeros(levels.size, np.int64)
         for name, counts, domains in zip(self._names, self._counts, levels.domains, strict=True):
             if name == RACK and self._request.racks is Racks.TOGETHER:
-                total += counts[1:].max() - counts[domains] * (domains > 0)
+                total += self._weight(name) * (counts[1:].max() - counts[domains] * (domains > 0))
             else:
                 total += self._weight(name) * counts[domains]
         if self._names[0] == ZONE:
@@ -97,12 +97,11 @@ class OwnPods:
         """The same as plain numbers: 5 µs instead of 19 for three zones."""
         total: list[int] = []
         for name, held, domains in zip(self._names, self._counts, levels.listed, strict=True):
-            counts = held.tolist()
+            counts, weight = held.tolist(), self._weight(name)
             if name == RACK and self._request.racks is Racks.TOGETHER:
                 most = max(counts[1:])
-                costs = [most - counts[domain] * (domain > 0) for domain in domains]
+                costs = [weight * (most - counts[domain] * (domain > 0)) for domain in domains]
             else:
-                weight = self._weight(name)
                 costs = [weight * counts[domain] for domain in domains]
             total = [some + more for some, more in zip(total, costs, strict=True)] if total else costs
         if self._names[0] == ZONE:

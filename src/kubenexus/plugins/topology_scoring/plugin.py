@@ -6,8 +6,9 @@ deleted do not.
 
 Services, inference and interactive pods are spread; batch and training pods, and all pods of a cluster with one zone,
 region and rack, score 50 everywhere. A node costs 6 for each own pod in its zone, 3 for each in its region and 1 for
-each in its rack. The cheapest feasible node scores 100, the dearest 0; if all cost the same, all score 50. A level with
-one domain does not count. Nodes without a zone score 50.
+each in its rack. The cheapest feasible node scores 100 and the dearest 0, or more if they differ by less than 6; if all
+cost the same, all score 50. A level with one domain does not count, and the largest level that counts costs 6. Nodes
+without a zone score 50.
 
     topology.kubenexus.io/spread-zones  true: also for batch and training, zones and regions alone; false: not at all
     topology.kubenexus.io/min-zones     zones without own pods are preferred to all others until so many are in use
@@ -24,7 +25,7 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import CodedScores, Depends, custom_normalize
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.plugins.topology_scoring.own_pods import UNLABELLED, OwnPods, used_levels
+from kubenexus.plugins.topology_scoring.own_pods import UNLABELLED, ZONE_WEIGHT, OwnPods, used_levels
 from kubenexus.plugins.topology_scoring.request import SpreadRequest, of_workload, template_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -38,11 +39,12 @@ def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
 
 
 def _points(raw: Any, extremes: tuple[int, ...]) -> Any:
-    """Maps costs to 0..100: the least to 100, the most to 0."""
+    """Maps costs to 0..100: the least to 100, the most to 0, or to more if they differ by less than a pod in a zone."""
     least, most = extremes
     if least == most:
         return raw * 0 + NEUTRAL
-    points = 100 * (most - raw) // (most - least)
+    span = max(most - least, ZONE_WEIGHT)
+    points = 100 * (least + span - raw) // span
     points[raw == UNLABELLED] = NEUTRAL
     return points
 
@@ -52,8 +54,8 @@ def _few_points(raw: list[int]) -> tuple[tuple[int, ...], list[int]]:
     least, most = (min(costs), max(costs)) if costs else (0, 0)
     if least == most:
         return (least, most), [NEUTRAL] * len(raw)
-    span = most - least
-    return (least, most), [NEUTRAL if each == UNLABELLED else 100 * (most - each) // span for each in raw]
+    span = max(most - least, ZONE_WEIGHT)
+    return (least, most), [NEUTRAL if each == UNLABELLED else 100 * (least + span - each) // span for each in raw]
 
 
 class TopologyScoring:
