@@ -30,6 +30,9 @@ class TemplateSignatures:
     def __init__(self) -> None:
         self._known: IdentityMemo[Signed] = IdentityMemo(MAX_WEIGHT)
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def find(self, pod: Pod, variant: Any) -> Signed | None:
         """Returns what was put in for a pod with the same spec object and an equal variant."""
         return None if variant is None else self._known.get(pod.spec, variant)

@@ -1,0 +1,124 @@
+"""What plugins sign for a template is remembered, and is what they would sign for each pod."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.api.keys import gpu, network, tenant, workload
+from kubenexus.api.meta import ObjectMeta, OwnerReference
+from kubenexus.api.workloads import Namespace
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.cycle.template_signatures import MAX_WEIGHT, TemplateSignatures, variant_of
+from kubenexus.plugins import profile_plugins, shipped_profile
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import ZONE, a_node, a_pod
+from kubenexus.testing.harness import a_ledger
+
+PLUGINS = profile_plugins(shipped_profile())
+TEXTS: dict[str, tuple[str, ...]] = {
+    workload.TYPE.key: ("training", "Batch", "nonsense"),
+    workload.PLACEMENT.key: ("pack", "spread"),
+    tenant.PREEMPTIBLE.key: ("true", "false"),
+    tenant.POD_TIER.key: ("bronze", "gold"),
+    tenant.SPREAD_ZONES.key: ("true", "false"),
+    tenant.MIN_ZONES.key: ("2", "x"),
+    network.MIN_FABRIC.key: ("infiniband", "ib", "?"),
+    network.SENSITIVE.key: ("true",),
+    gpu.VRAM_REQUEST.key: ("16Gi", "80Gi"),
+    gpu.FRACTION.key: ("0.5", "2"),
+    "spark-role": ("driver",),
+    "training.kubeflow.org/job-name": ("a", "b"),
+    "app.kubernetes.io/name": ("web", "jupyter"),
+    "pod-group.scheduling.kubenexus.io/name": ("g",),
+    "pod-group.scheduling.kubenexus.io/min-available": ("2", "0"),
+    "kueue.x-k8s.io/queue-name": ("q",),
+    "app": ("a", "b"),
+    "unrelated.example/label": ("1", "2"),
+}
+OWNERS = [[], [OwnerReference(kind="Job", api_version="batch/v1", uid="j", controller=True)]]
+OWNERS += [[OwnerReference(kind="ReplicaSet", api_version="apps/v1", uid=uid, controller=True)] for uid in ("r1", "r2")]
+SPECS = [a_pod(cpu=1).spec, a_pod(gpu=1).spec, a_pod(gpu=4, priority=-1).spec, a_pod(image="jupyter/base").spec]
+
+
+@st.composite
+def template_pods(draw: st.DrawFn) -> Pod:
+    texts = st.dictionaries(st.sampled_from(list(TEXTS)), st.integers(0, 5), max_size=4)
+    labels, annotations = (
+        {key: TEXTS[key][number % len(TEXTS[key])] for key, number in draw(texts).items()} for _ in range(2)
+    )
+    meta = ObjectMeta(
+        name="p",
+        namespace=draw(st.sampled_from(["gold", "plain"])),
+        labels=labels,
+        annotations=annotations,
+        owner_references=draw(st.sampled_from(OWNERS)),
+    )
+    return Pod(metadata=meta, spec=draw(st.sampled_from(SPECS)))
+
+
+def a_cluster() -> Ledger:
+    ledger = a_ledger([a_node(f"n{zone}", labels={ZONE: zone}) for zone in ("a", "b")])
+    ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name="gold", labels={tenant.TIER.key: "gold"})))
+    return ledger
+
+
+def signed_by_each(pod: Pod, ledger: Ledger) -> dict[str, Any]:
+    found = {plugin.name: plugin.sign(pod, ledger.nodes) for plugin in PLUGINS.signs}
+    return {name: what for name, what in found.items() if what is not None}
+
+
+@given(st.lists(template_pods(), min_size=1, max_size=12))
+def test_a_remembered_signature_is_what_the_plugins_would_sign(pods: list[Pod]) -> None:
+    ledger, cache = a_cluster(), ClassCache(PLUGINS)
+    for pod in pods:
+        assert dict(cache.make_class(pod, ledger.nodes).signed) == signed_by_each(pod, ledger)
+
+
+def test_plugins_are_called_for_the_first_pod_of_a_template_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    plugin: Any = next(each for each in PLUGINS.signs_by_template if each.name == "ProfileClassifier")
+    sign = plugin.sign
+
+    def counted(pod: Pod, nodes: Any) -> Any:
+        calls.append(pod.metadata.name)
+        return sign(pod, nodes)
+
+    monkeypatch.setattr(plugin, "sign", counted)
+    ledger, cache, template = a_cluster(), ClassCache(PLUGINS), a_pod("first")
+    for name in ("first", "second", "third"):
+        meta = msgspec.structs.replace(template.metadata, name=name, labels={"pod-template-hash": name})
+        cache.lookup(msgspec.structs.replace(template, metadata=meta), ledger.nodes)
+    assert calls == ["first"]
+
+
+def test_a_namespace_with_another_tier_is_another_variant() -> None:
+    ledger, pod = a_cluster(), a_pod(namespace="gold", gpu=1)
+    before = variant_of(pod, ledger.nodes)
+    ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name="gold", labels={tenant.TIER.key: "silver"})))
+    assert variant_of(pod, ledger.nodes) != before
+
+
+def test_long_texts_are_not_remembered() -> None:
+    pod = a_pod(annotations={gpu.TYPE.key: "x" * 10_000})
+    assert variant_of(pod, a_cluster().nodes) is None
+
+
+def test_a_hundred_thousand_labels_are_looked_up_by_known_keys() -> None:
+    many = {f"l{i}": "x" for i in range(100_000)} | {workload.TYPE.key: "batch"}
+    assert variant_of(a_pod(labels=many), a_cluster().nodes)[1] == ((workload.TYPE.key, "batch"),)
+
+
+def test_the_memory_is_bounded_by_templates_and_by_their_entries() -> None:
+    known = TemplateSignatures()
+    for number in range(MAX_WEIGHT + 100):
+        known.put(a_pod(cpu=1), number, {})
+    assert len(known) <= MAX_WEIGHT
+    for number in range(MAX_WEIGHT):
+        known.put(a_pod(tolerates=[f"k{i}:NoSchedule" for i in range(160)]), number, {})
+        if number > 500:
+            break
+    assert len(known) <= MAX_WEIGHT // 10 + 10
