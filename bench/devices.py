@@ -16,9 +16,9 @@ from bench.measure import Memory, Round, clock
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.keys import gpu
 from kubenexus.framework.job import Job
-from kubenexus.framework.profile import Profile
+from kubenexus.framework.profile import EnabledPlugin, Profile
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import default_profile, profile_plugins, shipped_profile
+from kubenexus.plugins import OWN_ORDER, default_profile, profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
@@ -32,7 +32,13 @@ _LABELS = {
     "nvidia.com/gpu.memory": "81559",
     "nvidia.com/gpu.count": str(GPUS),
 }
+_PLUGINS = ("DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore")
 _numbers = itertools.count()
+
+
+def device_profile() -> Profile:
+    """kube-scheduler's plugins and those about devices."""
+    return default_profile(also=[EnabledPlugin(p.name, weight) for p, weight in OWN_ORDER if p.name in _PLUGINS])
 
 
 class Kind(NamedTuple):
@@ -72,7 +78,7 @@ class Deciding:
     """Pods of one kind on one cluster, with one planner. `cold`: each is a class of its own."""
 
     def __init__(self, nodes: int, kind: Kind, profile: Profile, calls: int, *, cold: bool) -> None:
-        self._named = profile.name == shipped_profile().name and len(profile.plugins) > len(default_profile().plugins)
+        self._named = len(profile.plugins) > len(default_profile().plugins)
         self._ledger = a_ledger([gpu_node(i, kind) for i in range(nodes)])
         self._planner = Planner(profile_plugins(profile))
         self._kind, self._calls, self._cold = kind, min(calls, nodes * GPUS // kind.gpus // 2), cold
@@ -135,7 +141,7 @@ def pairs(nodes: int) -> dict[tuple[str, str], Callable[[], tuple[Round, Round]]
 
     def deciding(kind: Kind, calls: int, *, cold: bool) -> Callable[[], tuple[Round, Round]]:
         return lambda: (
-            Deciding(nodes, kind, shipped_profile(), calls, cold=cold).round,
+            Deciding(nodes, kind, device_profile(), calls, cold=cold).round,
             Deciding(nodes, kind, default_profile(), calls, cold=cold).round,
         )
 
@@ -144,7 +150,7 @@ def pairs(nodes: int) -> dict[tuple[str, str], Callable[[], tuple[Round, Round]]
         made["devices.warm", case] = deciding(kind, 40, cold=False)
         made["devices.cold", case] = deciding(kind, 8, cold=True)
     made["devices.gang", f"{MEMBERS} x 1 GPU"] = lambda: (
-        Gang(nodes, shipped_profile()).round,
+        Gang(nodes, device_profile()).round,
         Gang(nodes, default_profile()).round,
     )
     return made
