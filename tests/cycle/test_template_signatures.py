@@ -80,14 +80,13 @@ def test_a_remembered_signature_is_what_the_plugins_would_sign(pods: list[Pod]) 
 
 def test_plugins_are_called_for_the_first_pod_of_a_template_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    plugin: Any = next(each for each in PLUGINS.signs_by_template if each.name == "ProfileClassifier")
-    sign = plugin.sign
+    plugin, sign = PLUGINS.signs_by_template[0]
 
     def counted(pod: Pod, nodes: Any) -> Any:
         calls.append(pod.metadata.name)
         return sign(pod, nodes)
 
-    monkeypatch.setattr(plugin, "sign", counted)
+    monkeypatch.setattr(PLUGINS, "signs_by_template", [(plugin, counted)])
     ledger, cache, template = a_cluster(), ClassCache(PLUGINS), a_pod("first")
     for name in ("first", "second", "third"):
         meta = msgspec.structs.replace(template.metadata, name=name, labels={"pod-template-hash": name})

@@ -13,7 +13,7 @@ from kubenexus.cycle.feasibility import INFEASIBLE, Feasibility
 from kubenexus.cycle.repair import refresh, refresh_for_job
 from kubenexus.cycle.template_signatures import TemplateSignatures, variant_of
 from kubenexus.framework import plugin_results
-from kubenexus.framework.extension_points import Sign, SignsTemplateAndPod
+from kubenexus.framework.extension_points import Sign
 from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
@@ -185,8 +185,7 @@ class ClassCache:
     def _sign_template(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         """Calls the plugins that sign what pods of a template have in common. All are built in."""
         signed = {}
-        for plugin in self.profile_plugins.signs_by_template:
-            sign = plugin.sign_template if isinstance(plugin, SignsTemplateAndPod) else plugin.sign
+        for plugin, sign in self.profile_plugins.signs_by_template:
             what = call_plugin(plugin, sign, pod, columns)
             if what is not None:
                 signed[plugin.name] = what

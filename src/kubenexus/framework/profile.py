@@ -121,9 +121,12 @@ class ProfilePlugins:
         self.capacity = [p for p in self._at("filter") if isinstance(p, Capacity)]
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
-        self.signs_by_template = [p for p in self.signs if getattr(p, "signs_template", False) and is_built_in(p)]
-        self.signs_both = [p for p in self.signs_by_template if isinstance(p, SignsTemplateAndPod)]
-        self.signs_by_pod = [p for p in self.signs if p not in self.signs_by_template]
+        templates = [p for p in self.signs if getattr(p, "signs_template", False) and is_built_in(p)]
+        self.signs_both = [p for p in templates if isinstance(p, SignsTemplateAndPod)]
+        self.signs_by_template = [
+            (p, p.sign_template if isinstance(p, SignsTemplateAndPod) else p.sign) for p in templates
+        ]
+        self.signs_by_pod = [p for p in self.signs if p not in templates]
         self.signs_by_pod_without_volumes = [p for p in self.signs_without_volumes if p in self.signs_by_pod]
         self.signing = {p.name for p in self.signs}
         self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
