@@ -160,7 +160,7 @@ def expected(pod: Pod, cluster: Cluster) -> dict[str, int]:
             costs = {n: cost + high * (pods_in(cluster.nodes[n], "zone") > 0) for n, cost in costs.items()}
         costs = {n: cost for n, cost in costs.items() if domain(cluster.nodes[n], "zone")}
     low, high = min(costs.values(), default=0), max(costs.values(), default=0)
-    if low == high:
+    if high - low <= high / 10:
         return neutral
     span = max(high - low, 6)
     return neutral | {name: 100 * (low + span - cost) // span for name, cost in costs.items()}

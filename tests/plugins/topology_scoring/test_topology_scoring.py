@@ -255,7 +255,7 @@ def test_it_points_where_pod_topology_spread_does() -> None:
 
 
 def test_a_label_that_all_pods_share_is_counted_once_and_then_followed() -> None:
-    pods = [own_pod(f"r{i}", f"{'abc'[i % 3]}1", owner="", labels={"app": "web"}) for i in range(60)]
+    pods = [own_pod(f"r{i}", f"{'abc'[i % 3]}1", owner="", labels={"app": "web"}) for i in range(9)]
     ledger, cache = a_ledger(ZONES, pods), ClassCache(PLUGINS)
     waiting = own_pod(owner="", labels={"app": "web"})
     with mock.patch.object(PodColumns, "_count", autospec=True, side_effect=PodColumns._count) as counted:
@@ -276,3 +276,14 @@ def test_the_uid_of_a_controller_is_bounded() -> None:
     ledger = a_ledger(ZONES, [pod])
     assert CONTROLLER not in ledger.pods["default/1"].labels
     assert spread_request(pod) is None
+
+
+def test_a_pod_more_or_less_in_a_zone_of_ten_makes_no_difference() -> None:
+    """So that a large workload is not sorted again with each of its pods."""
+    pods = [own_pod(f"r{i}", f"{'abc'[i % 3]}1") for i in range(30)]
+    ledger, cache = a_ledger(ZONES, pods), ClassCache(PLUGINS)
+    assert points(own_pod(), ledger, cache) == {"a1": 50, "b1": 50, "c1": 50}
+    ledger.upsert_pod(own_pod("more", "a1"))
+    assert points(own_pod(), ledger, cache) == {"a1": 50, "b1": 50, "c1": 50}
+    ledger.upsert_pod(own_pod("too many", "a1"))
+    assert points(own_pod(), ledger, cache) == {"a1": 0, "b1": 100, "c1": 100}

@@ -113,6 +113,8 @@ class CodedClassScores(ClassScores):
         self.mark_summed()
         if self._parts is None:
             parts = (self._part_by_code() << _SHIFT).take(self.coded.codes)
+        elif len(same := {*self._parts.values()}) == 1:
+            return np.array(same.pop() << TIE_BREAK_BITS) + ranks
         else:
             by_code = np.zeros(len(self.coded.values), np.int64)
             for code, part in self._parts.items():

@@ -42,6 +42,9 @@ class OwnPods:
         self._counts: list[Any] = []  # by level: the number of own pods by domain
         self._names: tuple[str, ...] = ()
         self.levels: SpreadLevels | None = None
+        self.version = 0  # moves when costs are other ones, but not while they are None
+        self._costs: Any = None
+        self._costed = (-1, -1)  # the nodes and the pods that the costs are of
 
     def refresh(self, nodes: NodeColumns) -> SpreadLevels | None:
         """Brings the counts up to date. Returns the levels, or None if there is nothing to spread over."""
@@ -69,9 +72,17 @@ class OwnPods:
             counts = np.bincount(level.codes[: len(rows)], weights=rows, minlength=level.size)
             self._counts.append(counts.astype(np.int64))
 
-    def costs(self, levels: SpreadLevels) -> Any:
-        """Returns the cost of each combination: less is better."""
-        return self._few_costs(levels) if levels.size <= _FEW else self._many_costs(levels)
+    def costs(self, nodes: NodeColumns) -> Any:
+        """Returns the cost of each combination: less is better. None if the workload is spread evenly, over any part of
+        the nodes, or if there is nothing to spread over."""
+        levels = self.refresh(nodes)
+        if levels is None:
+            return None
+        if self._costed != (self._mark, self._seen):
+            before, self._costed = self._costs, (self._mark, self._seen)
+            self._costs = self._few_costs(levels) if levels.size <= _FEW else self._many_costs(levels)
+            self.version += before is not None or self._costs is not None
+        return self._costs
 
     def _weight(self, name: str) -> int:
         """Returns the cost of an own pod in a domain of this level. The largest level that counts costs as a zone."""
@@ -91,7 +102,8 @@ class OwnPods:
             if np.count_nonzero(zones[1:]) < self._request.min_zones:
                 total += _STRICT * (total.max() + 1) * (zones[here] > 0)
             total[here == 0] = UNLABELLED
-        return total
+        labelled = total[total != UNLABELLED]
+        return None if not len(labelled) or is_even(int(labelled.min()), int(labelled.max())) else total
 
     def _few_costs(self, levels: SpreadLevels) -> Any:
         """The same as plain numbers: 5 µs instead of 19 for three zones."""
@@ -111,7 +123,14 @@ class OwnPods:
                 total = [cost + more * (zones[zone] > 0) for cost, zone in zip(total, here, strict=True)]
             if 0 in here:
                 total = [cost if zone else UNLABELLED for cost, zone in zip(total, here, strict=True)]
-        return np.array(total)
+        labelled = [cost for cost in total if cost != UNLABELLED]
+        return None if not labelled or is_even(min(labelled), max(labelled)) else np.array(total)
+
+
+def is_even(least: int, most: int) -> bool:
+    """Whether costs differ so little that the workload counts as spread evenly: by a tenth, so that a pod more or less
+    in a zone of ten makes no difference. Costs in between are even, too."""
+    return 10 * (most - least) <= most
 
 
 def used_levels(request: SpreadRequest, nodes: NodeColumns) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ deleted do not.
 
 Services, inference and interactive pods are spread; batch and training pods, and all pods of a cluster with one zone,
 region and rack, score 50 everywhere. A node costs 6 for each own pod in its zone, 3 for each in its region and 1 for
-each in its rack. The cheapest feasible node scores 100 and the dearest 0, or more if they differ by less than 6; if all
-cost the same, all score 50. A level with one domain does not count, and the largest level that counts costs 6. Nodes
-without a zone score 50.
+each in its rack. The cheapest feasible node scores 100 and the dearest 0, or more if they differ by less than 6; all
+score 50 if they differ by less than a tenth. A level with one domain does not count, and the largest level that counts
+costs 6. Nodes without a zone score 50.
 
     topology.kubenexus.io/spread-zones  true: also for batch and training, zones and regions alone; false: not at all
     topology.kubenexus.io/min-zones     zones without own pods are preferred to all others until so many are in use
@@ -25,7 +25,7 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import CodedScores, Depends, custom_normalize
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.plugins.topology_scoring.own_pods import UNLABELLED, ZONE_WEIGHT, OwnPods, used_levels
+from kubenexus.plugins.topology_scoring.own_pods import UNLABELLED, ZONE_WEIGHT, OwnPods, is_even, used_levels
 from kubenexus.plugins.topology_scoring.request import SpreadRequest, of_workload, template_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -41,7 +41,7 @@ def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
 def _points(raw: Any, extremes: tuple[int, ...]) -> Any:
     """Maps costs to 0..100: the least to 100, the most to 0, or to more if they differ by less than a pod in a zone."""
     least, most = extremes
-    if least == most:
+    if is_even(least, most):
         return raw * 0 + NEUTRAL
     span = max(most - least, ZONE_WEIGHT)
     points = 100 * (least + span - raw) // span
@@ -52,7 +52,7 @@ def _points(raw: Any, extremes: tuple[int, ...]) -> Any:
 def _few_points(raw: list[int]) -> tuple[tuple[int, ...], list[int]]:
     costs = [each for each in raw if each != UNLABELLED]
     least, most = (min(costs), max(costs)) if costs else (0, 0)
-    if least == most:
+    if is_even(least, most):
         return (least, most), [NEUTRAL] * len(raw)
     span = max(most - least, ZONE_WEIGHT)
     return (least, most), [NEUTRAL if each == UNLABELLED else 100 * (least + span - each) // span for each in raw]
@@ -80,14 +80,18 @@ class TopologyScoring:
         return of_workload(template, pod) if used_levels(template, nodes) else None
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
-        return nodes.node_changes.mark, self._own_pods(pod, nodes).counter.version if point == "score" else 0
+        """Moves with the counts of the workload, unless it is spread evenly: one pod more then changes nothing."""
+        if point != "score":
+            return nodes.node_changes.mark
+        own = self._own_pods(pod, nodes)
+        own.costs(nodes)
+        return nodes.node_changes.mark, own.version
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> CodedScores | IntColumn | int:
         own = self._own_pods(pod, nodes.columns)
-        levels = own.refresh(nodes.columns)
-        if levels is None:
+        costs, levels = own.costs(nodes.columns), own.levels
+        if costs is None or levels is None:
             return 0
-        costs = own.costs(levels)
         if nodes.rows is not None:
             return costs[levels.codes[nodes.rows]]  # type: ignore[no-any-return]
         return CodedScores(codes=levels.codes, values=costs, key=levels.key, rows=levels.rows)
