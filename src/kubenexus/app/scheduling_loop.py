@@ -124,7 +124,7 @@ class SchedulingLoop:
             spent += PER_DECISION + rows
             count += 1
         self._pod_reporter.report_some()
-        self._log_device_warnings()
+        self._log_node_warnings()
         self.decisions += count
         return count
 
@@ -134,11 +134,11 @@ class SchedulingLoop:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
 
-    def _log_device_warnings(self) -> None:
-        """Logs what cannot be read about the devices of a node, once and again when that changes."""
-        for node, warnings in self._ledger.take_device_warnings().items():
+    def _log_node_warnings(self) -> None:
+        """Logs which labels and annotations of a node cannot be read, once and again when that changes."""
+        for node, warnings in self._ledger.take_node_warnings().items():
             if warnings:
-                log.warning("Cannot read all that a node states about its devices", node=node, why="; ".join(warnings))
+                log.warning("Cannot read all labels and annotations of a node", node=node, why="; ".join(warnings))
 
     def _device_results(self, decision: Decision, job: Job) -> DeviceResults:
         """Returns what the decision gives of devices, for metrics. A failure there must not keep pods from nodes."""

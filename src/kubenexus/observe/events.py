@@ -20,6 +20,7 @@ WARNING: Final = "Warning"
 SCHEDULED: Final = "Scheduled"
 UNCLEAR: Final = "GangUnclear"
 DEVICES_UNCLEAR: Final = "DevicesUnclear"
+PLACEMENT_UNCLEAR: Final = "PlacementUnclear"
 RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
@@ -113,9 +114,10 @@ def gang_unclear(pod: Pod, text: str) -> EventRecord:
     return EventRecord(object_reference(pod), WARNING, UNCLEAR, "Scheduling", truncate_note(text))
 
 
-def devices_unclear(pod: Pod, text: str) -> EventRecord:
-    """A value by which the pod states what devices it needs cannot be read; `text` names the key and the value."""
-    return EventRecord(object_reference(pod), WARNING, DEVICES_UNCLEAR, "Scheduling", truncate_note(text))
+def key_unclear(pod: Pod, reason: str, text: str) -> EventRecord:
+    """A value of the pod cannot be read: about the devices that it needs (`DEVICES_UNCLEAR`), or about its
+    placement (`PLACEMENT_UNCLEAR`). `text` names the key and the value."""
+    return EventRecord(object_reference(pod), WARNING, reason, "Scheduling", truncate_note(text))
 
 
 def gang_released(pod: Pod, gang: str, minimum: int) -> EventRecord:

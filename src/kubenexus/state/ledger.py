@@ -111,8 +111,8 @@ class Ledger:
             self.set_devices(node, devices)
         return self._inventory.unread
 
-    def take_device_warnings(self) -> dict[str, tuple[str, ...]]:
-        """Returns the warnings about devices, by node, that came or changed since the last call."""
+    def take_node_warnings(self) -> dict[str, tuple[str, ...]]:
+        """Returns the warnings about labels and annotations, by node, that came or changed since the last call."""
         return self._inventory.take_warnings()
 
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:

@@ -12,7 +12,17 @@ from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource
 from kubenexus.api.devices.draft import MAX_TEXT, Warnings
 from kubenexus.api.devices.models import AMD, GOOGLE, HABANA, NVIDIA, find_model, split_product
 from kubenexus.api.devices.pci_ids import MODEL_NAMES, VENDORS
-from kubenexus.api.keys import KeyEntry, KeyReading, discovered, gpu, numa, read_indexed_key, read_key
+from kubenexus.api.keys import (
+    KeyEntry,
+    KeyReading,
+    discovered,
+    gpu,
+    network,
+    numa,
+    read_indexed_key,
+    read_key,
+    tenant,
+)
 
 T = TypeVar("T")
 
@@ -30,6 +40,13 @@ _CLASSES: Final = {
     (GOOGLE, "1200"): DeviceKind.ACCELERATOR,
 }
 
+# What a node states that others read from its labels, but warn of nothing: plugins do, for each decision.
+READ_BY_OTHERS: Final[tuple[KeyEntry[Any], ...]] = (
+    gpu.HARDWARE_TIER,
+    gpu.COST_HOUR,
+    tenant.RESERVED_TIER,
+    network.FABRIC_TYPE,
+)
 # All keys that are read here.
 READ: Final[tuple[KeyEntry[Any], ...]] = (
     discovered.PRODUCT,
@@ -52,6 +69,7 @@ READ: Final[tuple[KeyEntry[Any], ...]] = (
     numa.NODE_COUNT,
     numa.GPU,
     numa.NFD_NODE,
+    *READ_BY_OTHERS,
 )
 
 
@@ -228,6 +246,12 @@ def _numa_nodes(reader: LabelReader) -> tuple[int, FactSource]:
     numbers = [int(index[0]) for index in reader.indexed(numa.NFD_NODE)]
     most = min(max(numbers, default=0) + 1, _MAX_NUMA_NODES)
     return most if most > 1 else 0, FactSource.NFD
+
+
+def check_others(reader: LabelReader) -> None:
+    """Adds the warnings about keys that say nothing about the devices themselves."""
+    for entry in READ_BY_OTHERS:
+        reader.read(entry)
 
 
 def read_manual(reader: LabelReader) -> ManualFacts:

@@ -17,7 +17,15 @@ from kubenexus.api.devices.card_groups import CardGroup, LabelFacts, card_groups
 from kubenexus.api.devices.device import MAX_DEVICES, NO_DEVICES, DeviceKind, FactSource, NodeDevices
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.draft import Draft, Warnings
-from kubenexus.api.devices.from_labels import READ, LabelReader, read_gfd, read_manual, read_nfd
+from kubenexus.api.devices.from_labels import (
+    READ,
+    READ_BY_OTHERS,
+    LabelReader,
+    check_others,
+    read_gfd,
+    read_manual,
+    read_nfd,
+)
 from kubenexus.api.devices.from_slices import driver_kind, read_slices
 from kubenexus.api.devices.islands import finish_islands, published_islands
 from kubenexus.api.devices.merge import (
@@ -37,6 +45,7 @@ from kubenexus.base.errors import Malformed
 
 MAX_READ: Final = 1024  # labels, and annotations, of one node about devices; further ones by name are not read
 _MAX_RESOURCES: Final = 128
+_OTHERS: Final = frozenset[str]().union(*(entry.keys for entry in READ_BY_OTHERS))
 
 
 class NodeFacts(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +107,9 @@ def node_devices(
         return NO_DEVICES
     warnings = Warnings()
     reader = LabelReader(facts.labels, facts.annotations, warnings)
+    check_others(reader)
+    if not (slices or facts.allocatable) and _OTHERS.issuperset((*facts.labels, *facts.annotations)):
+        return NodeDevices(warnings=warnings.all())  # 10 µs, not 150: all CPU nodes may have the label of a fabric
     labels = LabelFacts(read_gfd(reader), read_nfd(reader), read_manual(reader))
     pools = complete_devices([each for each in slices if driver_kind(each.spec.driver) is not None], node_name)
     warnings.add(*pools.warnings)

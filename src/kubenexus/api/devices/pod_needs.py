@@ -30,7 +30,7 @@ _NEEDS: Final[tuple[KeyEntry[Any], ...]] = (
     gpu.PREFER_NVLINK,
     gpu.MIN_NVLINK_BANDWIDTH,
 )
-_KEYS: Final = frozenset[str]().union(*(entry.keys for entry in _NEEDS))
+NEED_KEYS: Final = frozenset[str]().union(*(entry.keys for entry in _NEEDS))
 
 
 class DeviceNeeds(msgspec.Struct, frozen=True, gc=False):
@@ -57,7 +57,7 @@ def device_needs(pod: Pod, requested: bool | None = None) -> DeviceNeeds | None:
     if not (requests_devices(pod) if requested is None else requested) and not asks_for_a_part(pod):
         return None
     meta = pod.metadata
-    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+    if NEED_KEYS.isdisjoint(meta.annotations) and NEED_KEYS.isdisjoint(meta.labels):
         return WHOLE_DEVICES
     labels, annotations = _stated(meta.labels), _stated(meta.annotations)
     if sum([len(text) for _, text in annotations]) > _MAX_KEPT:  # a label has 63 characters at most
@@ -66,7 +66,7 @@ def device_needs(pod: Pod, requested: bool | None = None) -> DeviceNeeds | None:
 
 
 def _stated(texts: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted([(key, texts[key]) for key in _KEYS.intersection(texts)]))
+    return tuple(sorted([(key, texts[key]) for key in NEED_KEYS.intersection(texts)]))
 
 
 @functools.lru_cache(maxsize=256)
@@ -91,9 +91,9 @@ def _read_needs(labels: tuple[tuple[str, str], ...], annotations: tuple[tuple[st
 def stated_needs(pod: Pod) -> tuple[tuple[str, str], ...]:
     """Returns the keys and values by which the pod states what it needs; () for most. Equal ones mean equal needs."""
     meta = pod.metadata
-    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+    if NEED_KEYS.isdisjoint(meta.annotations) and NEED_KEYS.isdisjoint(meta.labels):
         return ()
-    return tuple((key, texts[key]) for texts in (meta.labels, meta.annotations) for key in texts if key in _KEYS)
+    return tuple((key, texts[key]) for texts in (meta.labels, meta.annotations) for key in texts if key in NEED_KEYS)
 
 
 def need_warnings(pod: Pod) -> list[str]:

@@ -3,7 +3,7 @@
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
-from kubenexus.app.report.device_warnings import DeviceWarnings
+from kubenexus.app.report.key_warnings import KeyWarnings
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder
@@ -25,17 +25,17 @@ class AssemblyReporter:
         queue: SchedulingQueue,
     ) -> None:
         self._pod_reporter, self._markers, self._recorder, self._queue = pod_reporter, markers, recorder, queue
-        self._device_warnings = DeviceWarnings(recorder)
+        self._key_warnings = KeyWarnings(recorder)
 
     def pod_queued(self, pod: Pod, state: QueueState) -> None:
         self._pod_reporter.on_pod_queued(pod, state)
-        self._device_warnings.report((pod,))
+        self._key_warnings.report((pod,))
 
     def gang_queued(self, key: str, state: QueueState) -> None:
         self._pod_reporter.on_gang_queued(key, state)
         job = self._queue.job(key) if state is QueueState.ACTIVE else None
         if job is not None:
-            self._device_warnings.report(job.pods)
+            self._key_warnings.report(job.pods)
 
     def gang_warning(self, pod: Pod, text: str) -> None:
         log.warning("Pod is not clear about its gang", why=text, pod=pod)
