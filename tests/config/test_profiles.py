@@ -8,7 +8,7 @@ import pytest
 
 from kubenexus.config.catalogue import BINDER, PLANNER, SHIPPED_SET, UPSTREAM_SET, Catalogue
 from kubenexus.framework.profile import Factory, ProfilePlugins, TieBreak
-from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, OWN_ORDER, shipped_profile
+from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, shipped_profile
 from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, problems
 
 OWN = [
@@ -51,7 +51,11 @@ def test_every_other_profile_has_the_planner_too() -> None:
 def test_what_is_built_stands_in_the_same_order_and_with_the_same_weights_in_both_tables() -> None:
     ours = loaded("", BUILT_IN).profiles[0]
     assert [(each.name, each.weight) for each in ours.plugins] == [
-        (plugin.name, weight) for plugin, weight in (*BUILT_IN_ORDER, *OWN_ORDER)
+        (each.name, each.weight) for each in shipped_profile().plugins
+    ]
+    theirs = loaded("profiles: [{schedulerName: default-scheduler}]", BUILT_IN).profiles[0]
+    assert [(each.name, each.weight) for each in theirs.plugins] == [
+        (plugin.name, weight) for plugin, weight in BUILT_IN_ORDER
     ]
     assert ours.points == shipped_profile().points == {}
 

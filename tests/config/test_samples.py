@@ -31,6 +31,8 @@ OWN_SCORES = {
     "NetworkFabricScore": 3,
     "TopologyScoring": 3,
 }
+REQUESTED = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity")
+SHIPPED_SCORES = {name: weight * (4 if name in REQUESTED else 1) for name, weight in SCORES.items()} | OWN_SCORES
 SCORES_ONLY = ("WorkloadAwareScoring", "TopologyScoring", "BackfillScoring")  # of our own: they refuse no node
 
 
@@ -68,13 +70,13 @@ def test_minimal_is_the_shipped_profile_and_a_place_to_find_the_cluster() -> Non
     ]
     assert minimal.document.client_connection.kubeconfig == "/etc/srv/kubernetes/kube-scheduler/kubeconfig"
     assert minimal.notes == ()
-    assert weights(minimal) == SCORES | OWN_SCORES
+    assert weights(minimal) == SHIPPED_SCORES
 
 
 def test_one_point() -> None:
     (profile,) = sample("one-point").profiles
     profile_plugins = ProfilePlugins(profile, EVERYTHING)
-    expected = {name: weight for name, weight in (SCORES | OWN_SCORES).items() if name != "PodTopologySpread"}
+    expected = {name: weight for name, weight in SHIPPED_SCORES.items() if name != "PodTopologySpread"}
     assert weights(sample("one-point")) == {**expected, "MyCustomPluginA": 2, "MyCustomPluginB": 1}
     assert "PodTopologySpread" in [plugin.name for plugin in profile_plugins.filters]
 
@@ -125,7 +127,7 @@ def test_other_queue_sort() -> None:
 def test_weights_by_precedence() -> None:
     found = weights(sample("weights-by-precedence"))
     assert (found["ImageLocality"], found["NodeAffinity"], found["TaintToleration"]) == (7, 5, 1)
-    assert found["InterPodAffinity"] == 2
+    assert found["InterPodAffinity"] == 8
 
 
 def test_a_profile_that_packs_breaks_ties_for_nodes_in_use() -> None:

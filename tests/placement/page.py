@@ -46,7 +46,7 @@ kubectl get pods -A -o wide -l example=placement
 Then ask why. You see the kind of work, the tenant, and the points of each plugin for the best nodes:
 
 ```sh
-kubectl get nodes,pods,namespaces,resourceslices -A -o json > dump.json
+kubectl get nodes,pods,namespaces,services,replicasets,statefulsets,resourceslices -A -o json > dump.json
 kubenexus explain --cluster dump.json --pod research/training
 ```
 
@@ -58,7 +58,9 @@ kubenexus explain --cluster dump.json --pod research/training
 3. **Where.** Nodes that cannot run the pod are refused, each with a reason. Every plugin gives each other node 0 to 100
    points, and these count as often as the plugin's weight. The node with the largest sum wins.
 
-kube-scheduler's own plugins are all there, with their weights. These come on top:
+kube-scheduler's own plugins are all there. Those for what you ask for (TaintToleration, NodeAffinity, PodTopologySpread
+and InterPodAffinity) have four times their usual weight, since utilization counts four times as much, too: a preference
+in your manifest outweighs as much as it does with kube-scheduler. These come on top:
 
 """
 _WEIGHTS = "A profile named `default-scheduler` has none of them: it answers as kube-scheduler does.\n"

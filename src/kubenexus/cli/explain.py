@@ -31,7 +31,7 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
 
     The cluster is a file that kubectl printed, for instance:
 
-    kubectl get nodes,pods,namespaces,services,replicasets,statefulsets -A -o json > DUMP.json
+    kubectl get nodes,pods,namespaces,services,replicasets,statefulsets,resourceslices -A -o json > DUMP.json
 
     For pods with GPUs have resourceslices and noderesourcetopologies in it, too, if the cluster serves them, and with
     Kueue localqueues and clusterqueues.

@@ -23,7 +23,7 @@ def tenants(dump_file: Path, output: str) -> None:
 
     The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
 
-    kubectl get nodes,pods,namespaces,resourceslices -A -o json > DUMP.json
+    kubectl get nodes,pods,namespaces,resourceslices -A -o json > DUMP.json  (with Kueue also localqueues,clusterqueues)
     """
     import msgspec
 

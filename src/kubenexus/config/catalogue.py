@@ -95,8 +95,17 @@ _SHIPPED: Final = {
     "NetworkFabricScore": 3,
     "TopologyScoring": 3,
 }
+# What users and administrators ask for counts as much beside our own plugins as beside kube-scheduler's
+# (`plugins.REQUESTED_FACTOR`).
+_REQUESTED: Final = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity")
+_REQUESTED_FACTOR: Final = 4
 SHIPPED_SET: Final = (
-    *UPSTREAM_SET,
+    *(
+        Plugin(name=each.name, weight=each.weight * _REQUESTED_FACTOR)
+        if each.name in _REQUESTED and each.weight is not None
+        else each
+        for each in UPSTREAM_SET
+    ),
     *(Plugin(name=name, weight=weight) for name, weight in _SHIPPED.items()),
     *(Plugin(name=name) for name in PLANNER),
 )

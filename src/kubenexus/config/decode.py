@@ -8,6 +8,7 @@ As in Go, `null` means absent; for fields marked `OR_DEFAULT` a zero does, too.
 """
 
 import functools
+import math
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -65,11 +66,29 @@ def _value(data: Any, info: Any, place: FieldPath) -> Any:
         return _struct(data, info, place)
     if isinstance(info, inspect.ListType) and isinstance(data, list):
         return [_item(each, info.item_type, place[index]) for index, each in enumerate(data)]
+    if isinstance(info, inspect.DictType) and isinstance(data, dict):
+        return _map(data, info, place)
     try:
         return _plain(data, info)
     except ValueError as error:
         place.invalid(data, str(error))
         return None
+
+
+def _map(data: dict[Any, Any], info: Any, place: FieldPath) -> dict[str, Any]:
+    """Returns a map. A value that does not fit is left out, after it was reported."""
+    found = {}
+    for key, each in data.items():
+        here = place[str(key)]
+        if isinstance(info.value_type, inspect.AnyType):
+            found[str(key)] = each
+        elif each is None:
+            here.required()
+        else:
+            value = _value(each, info.value_type, here)
+            if value is not None:
+                found[str(key)] = value
+    return found
 
 
 def _item(data: Any, info: Any, place: FieldPath) -> Any:
@@ -89,7 +108,7 @@ def _plain(data: Any, info: Any) -> Any:
     if isinstance(info, inspect.IntType):
         return _integer(data, info)
     if isinstance(info, inspect.FloatType):
-        number = isinstance(data, int | float) and not isinstance(data, bool)
+        number = isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
         return _sure(number, data, "must be a number")
     if isinstance(info, inspect.StrType):
         return _sure(isinstance(data, str), data, "must be a text")
@@ -108,7 +127,7 @@ def _sure(fits: bool, data: Any, expected: str) -> Any:
 
 def _integer(data: Any, info: Any) -> int:
     number = isinstance(data, int | float) and not isinstance(data, bool)
-    if not number or data != int(data):
+    if not number or not math.isfinite(data) or data != int(data):
         raise ValueError("must be an integer")
     if not info.ge <= data <= info.le:
         raise ValueError(f"must be between {info.ge} and {info.le}")

@@ -71,6 +71,10 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (NetworkFabricScore, 3),
     (TopologyScoring, 3),
 )
+# In the shipped profile utilization counts four times as much as in kube-scheduler's (NodeResourcesFit and
+# WorkloadAwareScoring), and so does what users and administrators ask for, in the same proportion.
+REQUESTED_FACTOR = 4
+REQUESTED = (TaintToleration, NodeAffinity, PodTopologySpread, InterPodAffinity)
 BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
 
 
@@ -82,7 +86,11 @@ def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlu
 
 def shipped_profile(name: str = "kubenexus-scheduler") -> Profile:
     """Returns the profile that a configuration without profiles has: kube-scheduler's plugins and our own."""
-    return default_profile(name, [EnabledPlugin(plugin.name, weight) for plugin, weight in OWN_ORDER])
+    upstream = [
+        EnabledPlugin(plugin.name, weight * (REQUESTED_FACTOR if plugin in REQUESTED else 1))
+        for plugin, weight in BUILT_IN_ORDER
+    ]
+    return Profile(name, (*upstream, *(EnabledPlugin(plugin.name, weight) for plugin, weight in OWN_ORDER)))
 
 
 def profile_plugins(profile: Profile | None = None) -> ProfilePlugins:

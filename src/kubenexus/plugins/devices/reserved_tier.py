@@ -15,11 +15,14 @@ def reserved_ranks(nodes: Nodes) -> Any:
 
 
 def reserved_rank(value: str) -> int:
-    """Returns the rank of the tier that a node is reserved for; 0 for none, and for a word that is none."""
+    """Returns the rank of the tier that a node is reserved for; 0 for none. A word that cannot be read counts as the
+    highest: the label is meant to keep a node, and one that is kept too well shows in the reasons of pods."""
+    if not value.strip():
+        return 0
     try:
         return RANKS[tenant.RESERVED_TIER.values.parse(value)]
     except ValueError:
-        return 0
+        return max(RANKS.values())
 
 
 def _ranks(nodes: Nodes) -> Any:
