@@ -69,3 +69,24 @@ def test_what_cannot_be_is_said_with_its_place(args: str, problem: str) -> None:
 def test_other_shapes_are_problems_too(args: str) -> None:
     found: Any = problems(f"profiles: [{{pluginConfig: [{{name: KubeNexus, args: {args}}}]}}]")
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        pytest.param(
+            "schedulerName: default-scheduler, pluginConfig: [{name: TenantHardwareAffinityScore, args: "
+            "{allowedTiers: {bronze: [economy]}}}]",
+            "have no effect: TenantHardwareAffinityScore is not enabled in this profile",
+            id="a policy of a plugin that is not enabled",
+        ),
+        pytest.param(
+            "pluginConfig: [{name: GPUTopology, args: {x: 1}}]",
+            "have no effect: GPUTopology takes none",
+            id="a plugin of ours without arguments",
+        ),
+    ],
+)
+def test_arguments_without_effect_are_noted(profile: str, expected: str) -> None:
+    (note,) = [each for each in loaded(f"profiles: [{{{profile}}}]").notes if "args" in each.path]
+    assert note.message == expected

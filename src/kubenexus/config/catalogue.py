@@ -150,7 +150,7 @@ class Catalogue:
         return self._able[point]
 
     def takes_no_args(self, name: str) -> bool:
-        return name in _UPSTREAM and name not in KINDS
+        return (name in _UPSTREAM or name in _SHIPPED) and name not in KINDS
 
     def is_built(self, name: str) -> bool:
         """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do."""

@@ -126,15 +126,17 @@ def warn(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldP
             _disabled(draft.given.plugins.at(point).disabled, catalogue, here["plugins"][point]["disabled"])
         for number, config in enumerate(draft.given.plugin_config):
             if config.args:
-                _unread(config.name, catalogue, here["pluginConfig"][number]["args"])
+                _unread(draft, config.name, catalogue, here["pluginConfig"][number]["args"])
                 _elsewhere(config.args, config.name, here["pluginConfig"][number]["args"])
 
 
-def _unread(name: str, catalogue: Catalogue, place: FieldPath) -> None:
+def _unread(draft: EffectiveProfile, name: str, catalogue: Catalogue, place: FieldPath) -> None:
     if name in PLANNER and name not in catalogue.factories and name not in KINDS:
         place.report("are kept for the planner, which does not read them yet")
     elif catalogue.takes_no_args(name):
         place.report(f"have no effect: {name} takes none")
+    elif name not in draft.names and name not in (*PLANNER, SETTINGS) and catalogue.is_built(name):
+        place.report(f"have no effect: {name} is not enabled in this profile")
 
 
 def _elsewhere(args: Mapping[str, Any], name: str, place: FieldPath) -> None:
