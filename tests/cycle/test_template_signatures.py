@@ -111,13 +111,25 @@ def test_a_hundred_thousand_labels_are_looked_up_by_known_keys() -> None:
     assert variant_of(a_pod(labels=many), a_cluster().nodes)[1] == ((workload.TYPE.key, "batch"),)
 
 
-def test_the_memory_is_bounded_by_templates_and_by_their_entries() -> None:
+def test_the_memory_is_bounded_by_the_size_of_templates() -> None:
     known = TemplateSignatures()
     for number in range(MAX_WEIGHT + 100):
         known.put(a_pod(cpu=1), number, {})
     assert len(known) <= MAX_WEIGHT
-    for number in range(MAX_WEIGHT):
-        known.put(a_pod(tolerates=[f"k{i}:NoSchedule" for i in range(160)]), number, {})
-        if number > 500:
-            break
-    assert len(known) <= MAX_WEIGHT // 10 + 10
+    for number in range(MAX_WEIGHT // 20):
+        known.put(a_pod(image="x" * 20_000), number, {})
+    assert len(known) <= MAX_WEIGHT // 19
+
+
+@pytest.mark.parametrize(
+    "pod", [a_pod(image="x" * 1_000_000), a_pod(tolerates=["k" * 200_000 + ":NoSchedule"])], ids=["image", "toleration"]
+)
+def test_a_large_template_is_not_remembered(pod: Pod) -> None:
+    known = TemplateSignatures()
+    known.put(pod, 1, {})
+    assert len(known) == 0
+
+
+def test_the_kind_of_an_owner_is_cut() -> None:
+    pod = Pod(metadata=ObjectMeta(owner_references=[OwnerReference(kind="k" * 100_000, controller=True)]))
+    assert len(variant_of(pod, a_cluster().nodes)[3][0]) == 128

@@ -7,19 +7,24 @@ first of them, and a dozen such plugins cost as much for each further pod as one
 
 from typing import Any, Final
 
+import msgspec
+
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import SECTIONS
+from kubenexus.api.meta import OwnerReference
 from kubenexus.base.identity_memo import IdentityMemo
-from kubenexus.framework.pod_limits import count_entries
 from kubenexus.state.nodes import NodeColumns
 
 _KEYS: Final = frozenset[str]().union(*(entry.keys for section in SECTIONS for entry in section.entries))
-MAX_WEIGHT: Final = 4096  # templates; one with many entries counts as several
-_ENTRIES: Final = 16  # of a spec that weigh as much as the template itself
+MAX_WEIGHT: Final = 8192  # KiB of all templates: the memory outlives their pods
+_KIB: Final = 1024
+MAX_TEMPLATE: Final = 64  # KiB of a template that is remembered; most have one or two
 _MAX_TEXT: Final = 4096  # characters of labels and annotations of a pod that is remembered: they may have 256 Ki
+_MAX_NAME: Final = 128  # characters of the kind of an owner; no kind that a plugin knows is as long
 _MAX_OWNERS: Final = 16
 _FEW_TEXTS: Final = 64
 
+_encode = msgspec.json.Encoder().encode
 Texts = tuple[tuple[str, str], ...]
 Signed = dict[str, Any]
 
@@ -39,8 +44,9 @@ class TemplateSignatures:
 
     def put(self, pod: Pod, variant: Any, signed: Signed) -> None:
         if variant is not None:
-            weight = 1 + sum(count_entries(pod).values()) // _ENTRIES
-            self._known.put(pod.spec, signed, weight, variant)
+            weight = 1 + len(_encode(pod.spec)) // _KIB
+            if weight <= MAX_TEMPLATE:
+                self._known.put(pod.spec, signed, weight, variant)
 
 
 def variant_of(pod: Pod, columns: NodeColumns) -> Any:
@@ -51,10 +57,14 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         return None
     if len(owners) == 1:
         owner = owners[0]
-        own: Any = (owner.kind, owner.api_version, owner.controller)
+        own: Any = _owner(owner)
     else:
-        own = tuple([(each.kind, each.api_version, each.controller) for each in owners[:_MAX_OWNERS]])
+        own = tuple([_owner(each) for each in owners[:_MAX_OWNERS]])
     return columns.tenants.of(pod), labels, annotations, own
+
+
+def _owner(owner: OwnerReference) -> tuple[str, str, bool]:
+    return owner.kind[:_MAX_NAME], owner.api_version[:_MAX_NAME], owner.controller
 
 
 def _registered(texts: dict[str, str]) -> Texts:

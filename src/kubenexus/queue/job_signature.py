@@ -22,6 +22,7 @@ from kubenexus.state.pods import of_daemon_set
 Sign = Callable[[Pod], bytes]
 
 SIZE: Final = 16  # bytes of a signature
+MAX_TEMPLATES: Final = 500  # of the members of one gang; the planner refuses gangs of more kinds on any larger cluster
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -35,9 +36,12 @@ class JobSignature(NamedTuple):
 def sign_job(job: Job, sign: Sign, boost: int = 0) -> JobSignature:
     """Returns the signature of a job with this boost (`QueueProfile.boost`). Gangs are alike if they have as many
     members of each sort, the same minimum and topology request, and their bound members on the same nodes. A gang with
-    held capacity is like no other."""
+    held capacity is like no other, and so is one of very many templates: to sign each takes 50 us."""
     if len(job.pods) == 1 and job.topology == NO_TOPOLOGY_REQUEST and not job.hold_keys:
         return JobSignature(_boosted(_digest(_member(job.pods[0], sign)), boost), job.pods)
+    if len(job.pods) > MAX_TEMPLATES and len({id(pod.spec) for pod in job.pods}) > MAX_TEMPLATES:
+        members = [(pod.metadata.uid, pod.metadata.resource_version) for pod in job.pods]
+        return JobSignature(_boosted(_digest((job.key, members)), boost), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
     for pod in job.pods:

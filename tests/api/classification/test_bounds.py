@@ -9,12 +9,10 @@ import pytest
 from kubenexus.api.classification.workload import (
     MAX_CONTAINERS,
     MAX_RESOURCES,
-    SpecMarks,
     WorkloadType,
     classify,
-    spec_marks,
 )
-from kubenexus.api.core import Container, Pod, PodSpec, ResourceRequirements
+from kubenexus.api.core import Container, Pod, ResourceRequirements
 from kubenexus.api.meta import OwnerReference
 from kubenexus.plugins.workload import signed
 from kubenexus.testing.builders import GPU, a_pod
@@ -69,17 +67,3 @@ def test_a_hostile_pod_takes_under_two_milliseconds_and_leaves_nothing_behind(wh
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 20_000
-
-
-def test_a_spec_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[PodSpec] = []
-
-    def counted(spec: PodSpec) -> SpecMarks:
-        calls.append(spec)
-        return spec_marks(spec)
-
-    monkeypatch.setattr(signed, "spec_marks", counted)
-    first = a_pod(image="jupyter/base-notebook")
-    pods = [Pod(metadata=a_pod(f"p{i}").metadata, spec=first.spec) for i in range(5)]
-    assert {signed.workload_of(pod).type for pod in pods} == {WorkloadType.INTERACTIVE}
-    assert len(calls) == 1

@@ -449,7 +449,7 @@ def test_warnings_name_key_and_value_and_have_a_bound() -> None:
 def test_a_model_by_hand_that_is_too_long_is_named() -> None:
     found = node_devices(facts(offered={"amd.com/gpu": "1"}, annotations={"gpu.kubenexus.io/model": "x" * 5000}))
     assert column(found, "model") == [""]
-    assert found.warnings == ("gpu.kubenexus.io/model: longer than 256 characters",)
+    assert found.warnings == ("annotation gpu.kubenexus.io/model: must have at most 512 characters",)
 
 
 def test_equal_facts_have_equal_devices() -> None:

@@ -15,8 +15,6 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins, shipped_profile
-from kubenexus.plugins.devices import request
-from kubenexus.plugins.devices.request import needs_of
 from kubenexus.state.devices.columns import DRIVER_MEMORY
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
@@ -284,10 +282,3 @@ def test_a_pod_that_names_its_node_and_requests_any_number_there_stops_no_other(
     done.ledger.upsert_pod(a_pod("greedy", gpu=number, node="far"))
     after = done.then([a_pod("after", gpu=1), a_pod("more", gpu=2)])
     assert after.placements == {"after": "near", "more": "near"}
-
-
-def test_specs_with_thousands_of_containers_are_not_kept() -> None:
-    pod = a_pod("large", gpu=1)
-    spec = msgspec.structs.replace(pod.spec, containers=pod.spec.containers * 1000)
-    assert needs_of(msgspec.structs.replace(pod, spec=spec)) is not None
-    assert request._specs.get(spec) is None

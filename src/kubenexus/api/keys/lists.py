@@ -14,11 +14,13 @@ T = TypeVar("T")
 LAST_CPU = 8191
 # Characters of groups of device numbers: 64 devices take 190. Each range of a longer text could be of 1,000 numbers.
 _MAX_GROUPS = 512
+_LONGEST_LIST = 16 << 10  # characters; the ids of 3,000 CPUs one by one
 
 
 class Csv(Value, Generic[T], frozen=True, gc=False):
     """Several values separated by commas. Only an annotation can hold a comma."""
 
+    longest: ClassVar[int] = _LONGEST_LIST
     of: ValueType[T]
     example: str
 
@@ -32,6 +34,7 @@ class Csv(Value, Generic[T], frozen=True, gc=False):
 class CpuList(Value, frozen=True, gc=False):
     """CPU ids as the kernel prints them, `0-15,32-47`. A label cannot hold a comma, so `_` and `.` separate, too."""
 
+    longest: ClassVar[int] = _LONGEST_LIST
     example: str = "0-15_32-47"
 
     _item: ClassVar[re.Pattern[str]] = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)

@@ -75,6 +75,9 @@ def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping
     readable: list[tuple[_Said, T]] = []
     problems: list[KeyProblem] = []
     for said in _said(entry, labels, annotations):
+        if len(said.text) > entry.values.longest:
+            problems.append(KeyProblem(said.where, f"must have at most {entry.values.longest} characters"))
+            continue
         try:
             readable.append((said, entry.values.parse(said.text)))
         except ValueError as error:
@@ -110,6 +113,9 @@ def _said(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[st
         for kind, texts in ((KeyKind.LABEL, labels), (KeyKind.ANNOTATION, annotations)):
             text = texts.get(spelling.key) if kind in spelling.kind else None
             if text is None:
+                continue
+            if len(text) > entry.values.longest:  # it is not parsed either
+                yield _Said(spelling, kind, text)
                 continue
             text = spelling.says.get(text.strip().lower(), text)
             if entry.values.blank_counts or text.strip():

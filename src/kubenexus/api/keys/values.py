@@ -5,6 +5,7 @@ the cell of the documentation page; `example` is shown there and parsed in the t
 """
 
 import re
+import sys
 from typing import ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
@@ -28,6 +29,8 @@ class ValueType(Protocol[T_co]):
 
     # Whether an empty text is a value. For other types empty means unset: templates often leave a key without a value.
     blank_counts: ClassVar[bool]
+    # The most characters of a text that is parsed: an annotation may have 256 Ki.
+    longest: ClassVar[int]
 
     @property
     def example(self) -> str: ...
@@ -41,6 +44,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     """The base of the types below."""
 
     blank_counts: ClassVar[bool] = False
+    longest: ClassVar[int] = 512
 
 
 class Text(Value, frozen=True, gc=False):
@@ -59,6 +63,7 @@ class Present(Value, frozen=True, gc=False):
     """A marker: only the presence of the key counts."""
 
     blank_counts: ClassVar[bool] = True
+    longest: ClassVar[int] = sys.maxsize  # it is not parsed
     example: str = "any"
 
     def parse(self, text: str) -> bool:

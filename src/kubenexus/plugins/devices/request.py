@@ -5,8 +5,7 @@ from typing import Any, Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
-from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, may_request_several, requests_devices
-from kubenexus.base.identity_memo import IdentityMemo
+from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, may_request_several
 from kubenexus.framework.pod_class import PodClass
 
 # The plugins that sign what a pod needs. Where one is disabled, what it would sign is not asked for.
@@ -41,26 +40,15 @@ class SignedNeeds(NamedTuple):
 
 
 _last: list[Any] = [None, None]  # the pod that was signed last, and what it needs
-# Whether a spec requests devices, and several. By containers: a spec may have ten thousand, and take 7 MB.
-_specs: IdentityMemo[tuple[bool, bool]] = IdentityMemo(most=256)
 
 
 def needs_of(pod: Pod) -> SignedNeeds | None:
-    """Returns what a pod needs of devices; None if nothing. Four plugins sign a pod, one after the other, and pods of
-    one template share their spec."""
+    """Returns what a pod needs of devices; None if nothing. Several plugins sign a pod, one after the other."""
     if _last[0] is not pod:
-        spec = pod.spec
-        requested = _specs.get(spec)
-        if requested is None:
-            requested = _specs.put(spec, (requests_devices(pod), may_request_several(pod)), _containers(pod))
-        needs = device_needs(pod, requested[0])
-        _last[:] = pod, None if needs is None else SignedNeeds(needs, requested[1])
+        needs = device_needs(pod)
+        _last[:] = pod, None if needs is None else SignedNeeds(needs, may_request_several(pod))
     found: SignedNeeds | None = _last[1]
     return found
-
-
-def _containers(pod: Pod) -> int:
-    return max(len(pod.spec.containers) + len(pod.spec.init_containers), 1)
 
 
 def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
