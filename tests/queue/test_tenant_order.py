@@ -188,3 +188,18 @@ def test_each_job_of_a_namespace_is_returned_once_for_its_changes() -> None:
     for each in (b, other):
         jobs.remove(each)
     assert set(jobs._jobs) == {"n"}
+
+
+def test_namespaces_take_turns_and_a_change_again_gives_no_earlier_one() -> None:
+    jobs, mine = NamespaceJobs(), [queued(f"a{number}", "flips") for number in range(3)]
+    b, c = queued("b", "m"), queued("c", "o")
+    for each in (*mine, b, c):
+        jobs.add(each)
+    found = []
+    for namespace in ("flips", "m", "o"):
+        jobs.changed(namespace)
+    for _ in range(7):
+        found.append(jobs.next())
+        jobs.changed("flips")
+    assert found == [mine[0], b, c, mine[1], mine[2], mine[0], mine[1]]
+    assert [jobs.next() for _ in range(4)] == [mine[2], mine[0], mine[1], None]

@@ -7,7 +7,10 @@ from kubenexus.queue.queued_job import QueuedJob
 
 class NamespaceJobs:
     """All jobs by namespace. A change of a tenant concerns all jobs of its namespaces; `next` returns them one by one,
-    the oldest first, so that a namespace with 100,000 of them does not stall the loop.
+    so that a namespace with 100,000 of them does not stall the loop.
+
+    Namespaces take turns, a job each, in the order of their changes. A namespace that changes again keeps its turn and
+    goes on with its oldest job. So no tenant can keep the changes of others from being applied.
 
     Each job has the number of the change after which it was last returned, or came. Jobs are sorted by that number, so
     all methods take O(1).
@@ -15,7 +18,7 @@ class NamespaceJobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, OrderedDict[QueuedJob, int]] = {}
-        self._changed: dict[str, int] = {}  # by namespace: the number of its last change
+        self._changed: OrderedDict[str, int] = OrderedDict()  # by namespace: the number of its last change
         self._number = 0
 
     def add(self, queued: QueuedJob) -> None:
@@ -52,5 +55,6 @@ class NamespaceJobs:
                 continue
             jobs[first] = self._number
             jobs.move_to_end(first)
+            self._changed.move_to_end(namespace)
             return first
         return None
