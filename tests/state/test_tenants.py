@@ -42,6 +42,7 @@ def tenants_of(
     return tenants
 
 
+QUOTA = a_cluster_queue()
 GOLD_QUEUE, SILVER_QUEUE = a_local_queue(annotations={TIER: "gold"}), a_local_queue(labels={TIER: "silver"})
 
 
@@ -58,11 +59,21 @@ GOLD_QUEUE, SILVER_QUEUE = a_local_queue(annotations={TIER: "gold"}), a_local_qu
         pytest.param({TIER: "standard"}, None, None, {}, ("default", "silver"), id="standard is silver"),
         pytest.param({TIER: "economy"}, None, None, {}, ("default", "bronze"), id="economy is bronze"),
         pytest.param({TIER: "gold", NAME: "ml"}, None, None, {}, ("ml", "gold"), id="a tenant with a name"),
-        pytest.param({}, SILVER_QUEUE, None, RESEARCH, ("default", "silver"), id="the LocalQueue's tier"),
-        pytest.param({}, GOLD_QUEUE, None, RESEARCH, ("default", "gold"), id="as an annotation"),
-        pytest.param({}, SILVER_QUEUE, a_cluster_queue(), RESEARCH, ("gpus", "silver"), id="named after its quota"),
-        pytest.param({TIER: "bronze"}, GOLD_QUEUE, None, RESEARCH, ("default", "gold"), id="before the namespace's"),
-        pytest.param({TIER: "gold"}, SILVER_QUEUE, None, RESEARCH, ("default", "silver"), id="also if it is lower"),
+        pytest.param(
+            {}, SILVER_QUEUE, QUOTA, RESEARCH, ("gpus", "silver"), id="the LocalQueue's, named after its quota"
+        ),
+        pytest.param({}, GOLD_QUEUE, QUOTA, RESEARCH, ("gpus", "gold"), id="as an annotation"),
+        pytest.param({TIER: "bronze"}, GOLD_QUEUE, QUOTA, RESEARCH, ("gpus", "gold"), id="before the namespace's"),
+        pytest.param({TIER: "gold"}, SILVER_QUEUE, QUOTA, RESEARCH, ("gpus", "silver"), id="also if it is lower"),
+        pytest.param({}, GOLD_QUEUE, None, RESEARCH, ("default", "bronze"), id="no such ClusterQueue"),
+        pytest.param(
+            {TIER: "silver"},
+            GOLD_QUEUE,
+            a_cluster_queue("other"),
+            RESEARCH,
+            ("default", "silver"),
+            id="no such ClusterQueue: the namespace's",
+        ),
         pytest.param(
             {},
             GOLD_QUEUE,
@@ -264,3 +275,13 @@ def test_nothing_is_kept_of_namespaces_that_are_gone() -> None:
         tenants.take_changed()
     assert len(tenants._alone) <= 10_002
     assert not tenants._namespaces
+
+
+def test_the_tier_of_a_local_queue_counts_while_its_cluster_queue_exists() -> None:
+    tenants, pod = tenants_of({TIER: "silver"}, GOLD_QUEUE, None, ()), a_pod("p", labels=RESEARCH)
+    assert tenants.of(pod) == ("default", "silver")
+    tenants.take_changed()
+    tenants.set_cluster_queue(QUOTA)
+    assert (tenants.of(pod), tenants.take_changed()) == (("gpus", "gold"), ["default"])
+    tenants.remove_cluster_queue("gpus")
+    assert (tenants.of(pod), tenants.take_changed()) == (("default", "silver"), ["default"])

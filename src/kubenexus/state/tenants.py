@@ -10,7 +10,8 @@ The tier is the first of these that is set:
     7. bronze
 
 A pod's priority class and its own key can always lower the tier of the first four steps, and never raise it. A queue
-that does not exist is ignored. A namespace that is not known, or no longer, has no tier.
+that does not exist is ignored, and so is the tier of a LocalQueue whose ClusterQueue does not exist. A namespace that
+is not known, or no longer, has no tier.
 """
 
 import re
@@ -208,7 +209,8 @@ class Tenants:
         """Returns the tenant of pods that name this LocalQueue. Without a name of its own the tenant has the name of
         the ClusterQueue: LocalQueues of different tenants often have the same."""
         read, most = self._namespaces.get(namespace, _UNKNOWN), self._cluster_queues.get(queue.cluster_queue)
-        tier, source = lower(queue.tier, most) if queue.tier and most else queue.tier or most or "", ""
+        stated = "" if most is None else queue.tier  # else a tenant who may create LocalQueues would choose its tier
+        tier, source = lower(stated, most) if stated and most else stated or most or "", ""
         if tier:
             source = "LocalQueue" if queue.tier else "ClusterQueue"
         elif read.tier:
