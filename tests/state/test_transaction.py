@@ -117,3 +117,24 @@ def test_reading_and_trying_leave_a_snapshot_valid(ledger: Ledger) -> None:
     with ledger.transaction() as transaction:
         place(transaction, WANTED)
     assert snapshot.nodes.count == 2
+
+
+def test_pods_that_are_removed_on_trial_are_back_to_the_last_byte(ledger: Ledger) -> None:
+    ledger.upsert_pod(a_pod("other", node="n1", cpu="250m", ports=[443], labels={"app": "web"}))
+    keep(ledger, WANTED[:2], "n1")
+    before, row = bytes_of(ledger), ledger.nodes.row_of["n1"]
+    there = ledger.on_node("n1")
+    slots = [record.slot for record in there]
+    with ledger.transaction() as transaction:
+        for record in there:
+            transaction.remove_pod(row, record)
+        assert ledger.nodes.resources.used[:, row].tolist() == [0] * len(ledger.nodes.resources.used)
+        assert ledger.nodes.ports.on(row) == {}
+        transaction.restore_pod(row, there[1])
+        between = bytes_of(ledger)
+        with ledger.transaction() as inner:
+            inner.remove_pod(row, there[1])
+            inner.add_pod(row, there[0])
+        assert bytes_of(ledger) == between
+    assert bytes_of(ledger) == before
+    assert sorted(record.slot for record in there) == sorted(slots)

@@ -1,7 +1,7 @@
 """Namespaces, services, pod groups and controllers: read only to know which pods belong together."""
 
 from kubenexus.api.core import PodCondition
-from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
+from kubenexus.api.meta import ApiObject, Int32, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 
@@ -15,8 +15,23 @@ class NameOnly(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class PodDisruptionBudget(NameOnly):
-    """How many pods of an application may be away at the same time."""
+class PodDisruptionBudgetSpec(ApiObject):
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(ApiObject):
+    """What the disruption controller counted. `disrupted_pods` are evicted already, with the time, by name."""
+
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: dict[str, str] = {}
+
+
+class PodDisruptionBudget(ApiObject):
+    """How many pods of an application may be away at the same time (`policy/v1`)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
 class PriorityClass(NameOnly):

@@ -142,6 +142,15 @@ class ClassCache:
         )
         return self._class(self.signer.encode(read), pod, read)
 
+    def signed_again(self, pod: Pod, pod_class: PodClass, columns: NodeColumns) -> PodClass:
+        """Returns the class of a pod with what plugins sign of its volumes now, for trials that remove pods: what they
+        signed before may follow from the other pods that use a claim. The table of the class stays as it is."""
+        plugins = [each for each in self.profile_plugins.signs_by_pod if getattr(each, "volumes_only", False)]
+        named = {each.name for each in plugins}
+        kept = {name: what for name, what in pod_class.signed.items() if name not in named}
+        signed = {**kept, **self._sign(pod, columns, plugins)}
+        return PodClass(pod_class.signature, pod_class.pod, pinned=pod_class.pinned, signed=signed)
+
     def _counts(self, pod: Pod, read: list[Any], signature: bytes) -> Counts:
         """Returns the number of entries in the class that cost work; nothing if its signature is too short for many.
 

@@ -38,7 +38,7 @@ def filter_with_nominated_pods(
     columns = snapshot.nodes
     answers = []
     for node, nominees in waiting.items():
-        standing = [nominee for nominee in nominees if _counts(nominee, pod) and nominee.key not in seated]
+        standing = [nominee for nominee in nominees if counts_beside(nominee, pod) and nominee.key not in seated]
         if standing and node in columns.row_of:
             table.work.rows += len(standing) + 1  # each is added to the row, which is computed then
             answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
@@ -65,5 +65,6 @@ def _with(nominees: list[PodRecord], row: int, table: ClassTable, snapshot: Snap
     return [bits if isinstance(bits, int) else int(bits[0]) for bits in answers]
 
 
-def _counts(nominee: PodRecord, pod: Pod) -> bool:
+def counts_beside(nominee: PodRecord, pod: Pod) -> bool:
+    """Returns whether a nominated pod counts on its node when `pod` is tried there."""
     return nominee.priority >= pod.spec.priority and nominee.uid != pod.metadata.uid

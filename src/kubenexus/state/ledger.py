@@ -22,11 +22,19 @@ from kubenexus.api.devices.inventory import NO_FACTS, node_facts
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.storage import StorageObject
-from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubenexus.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from kubenexus.base.errors import KubeNexusError, Malformed, truncated, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
 from kubenexus.state.devices.inventory import DeviceInventory
+from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
@@ -54,6 +62,7 @@ class Ledger:
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
         self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
         self.groups = PodGroupStore()
+        self.disruption_budgets = DisruptionBudgets()
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
@@ -150,6 +159,15 @@ class Ledger:
 
     def remove_namespace(self, name: str) -> None:
         self._namespace(name, None)
+
+    def upsert_disruption_budget(self, budget: PodDisruptionBudget) -> None:
+        """Adds or updates a PodDisruptionBudget. One whose selector cannot be read selects nothing, as upstream."""
+        self.disruption_budgets.set(budget)
+        self.generation += 1
+
+    def remove_disruption_budget(self, key: str) -> None:
+        self.disruption_budgets.remove(key)
+        self.generation += 1
 
     def upsert_storage(self, thing: StorageObject) -> set[int]:
         """Adds or updates a volume, a claim or another storage object. Raises Malformed and then changes nothing."""
@@ -354,7 +372,8 @@ class Ledger:
             # labels a pod with its node's zone, and almost no query refers to that label.
             if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
                 self.assumed -= record.stage is PodStage.ASSUMED
-                record.stage, record.priority, record.assumed_at = PodStage.BOUND, fresh.priority, 0.0
+                record.stage, record.assumed_at = PodStage.BOUND, 0.0
+                record.started_at, record.preempted = fresh.started_at, fresh.preempted
                 return set()
         return self._remove(record) | self._add(fresh)
 
@@ -454,7 +473,8 @@ def _as_malformed(error: Exception) -> Malformed:
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
     """Returns whether two records of a pod count the same on its node, labels aside."""
-    return (one.footprint, one.device_shares, one.terms, one.mounts, one.terminating, one.endless) == (
+    return (one.priority, one.footprint, one.device_shares, one.terms, one.mounts, one.terminating, one.endless) == (
+        other.priority,
         other.footprint,
         other.device_shares,
         other.terms,

@@ -137,24 +137,24 @@ class NodeColumns:
             self.ports.charge(row, footprint.ports, +1, undo)
         if record.device_shares:
             self.devices.charge(row, record.device_shares, footprint.amounts, +1, undo)
-        self.pods.add(record, row)
-        if record.mounts is not None:
-            self.volumes.enter(record, row)
+        self._enter(record, row)
         if undo is not None:
             undo.call(lambda: self._leave(record, row))
         self.usage_changed(row)
 
-    def remove_pod(self, row: int, record: PodRecord) -> None:
+    def remove_pod(self, row: int, record: PodRecord, undo: UndoLog | None = None) -> None:
         """Removes a pod from a row."""
         footprint = record.footprint
-        self.resources.add_footprint(row, footprint, -1)
+        self.resources.add_footprint(row, footprint, -1, undo)
         if record.endless:
-            self.resources.charge_endless(row, footprint, -1)
+            self.resources.charge_endless(row, footprint, -1, undo)
         if footprint.ports:
-            self.ports.charge(row, footprint.ports, -1)
+            self.ports.charge(row, footprint.ports, -1, undo)
         if record.device_shares:
-            self.devices.charge(row, record.device_shares, footprint.amounts, -1)
+            self.devices.charge(row, record.device_shares, footprint.amounts, -1, undo)
         self._leave(record, row)
+        if undo is not None:
+            undo.call(lambda: self._enter(record, row))
         self.usage_changed(row)
 
     def clear_pods(self, row: int, residents: Iterable[PodRecord]) -> None:
@@ -171,6 +171,11 @@ class NodeColumns:
         """Records that the pods on a row changed."""
         self.tie_break[row] = tie_break_of(self.name_hash.item(row), self.resources.used.item(PODS, row))
         self.usage_changes.record(row)
+
+    def _enter(self, record: PodRecord, row: int) -> None:
+        self.pods.add(record, row)
+        if record.mounts is not None:
+            self.volumes.enter(record, row)
 
     def _leave(self, record: PodRecord, row: int) -> None:
         if record.mounts is not None:

@@ -93,7 +93,9 @@ KINDS: dict[str, KindHandler] = {
     "PersistentVolume": _stored(storage.PersistentVolume),
     "PersistentVolumeClaim": _stored(storage.PersistentVolumeClaim),
     "VolumeAttachment": _stored(storage.VolumeAttachment),
-    "PodDisruptionBudget": _unread(PodDisruptionBudget),
+    "PodDisruptionBudget": KindHandler(
+        PodDisruptionBudget, Ledger.upsert_disruption_budget, Ledger.remove_disruption_budget
+    ),
     "PriorityClass": _unread(PriorityClass),
     POD_GROUP: _group(POD_GROUP, PodGroup),
     COSCHEDULING: _group(COSCHEDULING, PodGroup),

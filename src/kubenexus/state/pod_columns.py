@@ -69,6 +69,7 @@ class PodColumns:
         self._node_labels = node_labels
         self._row = np.full(64, -1, np.int64)
         self._namespace = np.zeros(64, np.int64)
+        self._priority = np.zeros(64, np.int64)
         self._leaving = np.zeros(64, np.bool_)
         self._waiting = np.zeros(64, np.bool_)  # nominated: counted on its row only while others are tried
         self._labels = LabelColumns(64)
@@ -91,6 +92,14 @@ class PodColumns:
         """The number of pods that count on nodes."""
         return self._size - len(self._free)
 
+    def rows_below(self, priority: int, rows: int) -> BoolColumn:
+        """Returns, for each of the first `rows` rows, whether a pod of lower priority counts there: a comparison over
+        all pods, 0.1 ms for 100,000."""
+        there = self._row[: self._size]
+        found = np.zeros(rows, np.bool_)
+        found[there[(there >= 0) & (self._priority[: self._size] < priority)]] = True
+        return found
+
     @property
     def namespaces(self) -> int:
         """The number of known namespaces."""
@@ -108,6 +117,7 @@ class PodColumns:
         self._row[slot], self._leaving[slot] = row, record.terminating
         self._waiting[slot] = record.stage is PodStage.NOMINATED
         self._namespace[slot] = self._namespaces.code(record.namespace)
+        self._priority[slot] = record.priority
         self._pods_in[record.namespace] = self._pods_in.get(record.namespace, 0) + 1
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
@@ -140,6 +150,7 @@ class PodColumns:
         if self._size == len(self._row):
             capacity = 2 * self._size
             self._row, self._namespace = grow(self._row, capacity, -1), grow(self._namespace, capacity)
+            self._priority = grow(self._priority, capacity)
             self._leaving, self._waiting = grow(self._leaving, capacity), grow(self._waiting, capacity)
             self._labels.grow(capacity)
         self._size += 1

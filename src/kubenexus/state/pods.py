@@ -1,6 +1,7 @@
 """The ledger's record of a pod: what is needed to count the pod, to explain it and to remove it again."""
 
 import enum
+import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.meta import OwnerReference
 from kubenexus.base.errors import Malformed, truncated
+from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
@@ -17,6 +19,9 @@ from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_vo
 # The label of a record that has the UID of the pod's controller, so that pods of one controller are counted as those
 # with one label are. No pod has such a label: it is no valid key.
 CONTROLLER: Final = "(controller)"
+# The condition of a pod that is about to be disrupted, and its reason if a scheduler preempts the pod.
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 MAX_UID: Final = 64  # characters of a UID, which has 36; a longer one is no controller's
 
 
@@ -50,6 +55,8 @@ class PodRecord(msgspec.Struct, gc=False):
     volume_choices: tuple[VolumeChoice, ...] = ()
     terminating: bool = False
     endless: bool = False
+    started_at: float = math.inf  # by its status; a pod that has not started yet counts as younger than all others
+    preempted: bool = False  # a scheduler preempts it: it is terminating for that reason
     assumed_at: float = 0.0
     slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
@@ -114,7 +121,17 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         mounts=mounts,
         terminating=bool(meta.deletion_timestamp),
         endless=serving,
+        started_at=parse_timestamp(pod.status.start_time, math.inf) if pod.status.start_time else math.inf,
+        preempted=bool(meta.deletion_timestamp) and _is_preempted(pod),
     )
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """Returns whether a scheduler chose the pod as a victim. Of several conditions of the type the first counts."""
+    for each in pod.status.conditions:
+        if each.type == DISRUPTION_TARGET:
+            return each.status == "True" and each.reason == PREEMPTION_BY_SCHEDULER
+    return False
 
 
 def _counted_labels(pod: Pod) -> dict[str, str]:

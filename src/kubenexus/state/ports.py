@@ -14,7 +14,7 @@ class HostPortUse:
         self._by_row: dict[int, dict[Port, None]] = {}  # a set with an order
 
     def charge(self, row: int, ports: tuple[Port, ...], sign: int, undo: UndoLog | None = None) -> None:
-        """Takes ports on a row (`sign` +1) or frees them (-1). Only +1 can be undone."""
+        """Takes ports on a row (`sign` +1) or frees them (-1, of a pod that has taken them)."""
         for port in ports:
             self._set(row, port, self._count(row, port) + sign)
         if undo is not None:  # the counts are integers: the opposite restores them, and leaves no empty table

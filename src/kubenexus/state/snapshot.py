@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubenexus.base.errors import KubeNexusError
+from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.transaction import Transaction
@@ -35,6 +36,14 @@ class Snapshot:
 
     def attempt(self) -> Transaction:
         return self._ledger.transaction()
+
+    def on_node(self, name: str) -> list[PodRecord]:
+        """Returns the assumed and bound pods of a node, in order of arrival."""
+        return self._ledger.on_node(name)
+
+    @property
+    def disruption_budgets(self) -> DisruptionBudgets:
+        return self._ledger.disruption_budgets
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Returns nominated pods and held capacity by node name."""

@@ -30,8 +30,8 @@ class TransactionTarget(Protocol):
 
 
 class Transaction:
-    """A set of trial placements. Rows are recorded as changed when written and when restored, so that caches repair
-    them."""
+    """A set of trial placements and removals. Rows are recorded as changed when written and when restored, so that
+    caches repair them."""
 
     def __init__(self, target: TransactionTarget) -> None:
         self._target = target
@@ -53,6 +53,16 @@ class Transaction:
         already counts on a row then counts twice."""
         self._nodes.add_pod(row, record if record.slot < 0 else replace(record, slot=-1), self._undo)
         self._rows.append(row)
+
+    def remove_pod(self, row: int, record: PodRecord) -> None:
+        """Removes a pod of the ledger from its row: a victim, in the dry run of preemption. The transaction must be
+        rolled back."""
+        self._nodes.remove_pod(row, record, self._undo)
+        self._rows.append(row)
+
+    def restore_pod(self, row: int, record: PodRecord) -> None:
+        """Adds a pod again that `remove_pod` removed."""
+        self._nodes.add_pod(row, record, self._undo)
 
     def place(
         self,

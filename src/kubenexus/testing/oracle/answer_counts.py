@@ -31,10 +31,18 @@ def in_pod(kind: str, nodes: int, pod: dict[str, Any]) -> Counter[Key]:
     for reject in pod.get("rejects", {}).values():
         held[Key(kind, "first", reject["first"][0])] += 1
     held[Key(kind, "fitError")] = int("fitError" in pod)
-    held[Key(kind, "preemption")] = int("preemption" in pod)
+    _count_preemption(held, kind, pod.get("preemption"))
     held[Key(kind, "devices")] = sum(map(len, pod.get("devices", {}).values()))
     _count_scores(held, kind, pod)
     return +held
+
+
+def _count_preemption(held: Counter[Key], kind: str, said: dict[str, Any] | None) -> None:
+    """Counts the answers of a dry run: who is tried, what came out on each node, and which node is chosen."""
+    if said is not None:
+        held[Key(kind, "preemption")] = 1
+        held[Key(kind, "preemptionNode")] = len(said.get("candidates", ())) + len(said.get("notCandidates", ()))
+        held[Key(kind, "preemptionBest")] = int("best" in said)
 
 
 def _count_scores(held: Counter[Key], kind: str, pod: dict[str, Any]) -> None:

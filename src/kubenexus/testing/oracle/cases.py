@@ -18,6 +18,7 @@ from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
 from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import Expected, ExpectedPod, First, PreFiltered, first_of, status_of
 from kubenexus.testing.oracle.our_answers import OurAnswers
+from kubenexus.testing.oracle.preemption import compare_preemption
 from kubenexus.testing.oracle.scores import compare_scores
 from kubenexus.testing.oracle.upstream import FILTERS, BuiltProfile
 
@@ -49,8 +50,8 @@ def _compare_pod(
     _compare_nodes(ours, expected, say, tally)
     _compare_errors(ours, expected, say, tally)
     compare_scores(ours, expected, say, tally)
-    # Preemption and device allocation are not built yet.
-    tally.leave("preemption", int(expected.preemption is not None))
+    compare_preemption(ours, expected, say, tally)
+    # Device allocation is not built yet.
     tally.leave("devices", sum(map(len, expected.devices.values())))
 
 

@@ -8,7 +8,14 @@ import msgspec
 from kubenexus.api import storage
 from kubenexus.api.codec import Unreadable, read_object
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubenexus.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from kubenexus.state.ledger import Ledger
 
 # For each list of objects: the type to decode, and the ledger's method. Lists that are not named here hold objects that
@@ -22,6 +29,7 @@ FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "statefulSets": (StatefulSet, Ledger.upsert_owner),
     "nodes": (Node, Ledger.upsert_node),
     "pods": (Pod, Ledger.upsert_pod),
+    "podDisruptionBudgets": (PodDisruptionBudget, Ledger.upsert_disruption_budget),
     "persistentVolumes": (storage.PersistentVolume, Ledger.upsert_storage),
     "persistentVolumeClaims": (storage.PersistentVolumeClaim, Ledger.upsert_storage),
     "storageClasses": (storage.StorageClass, Ledger.upsert_storage),

@@ -50,7 +50,7 @@ class ComparisonCounts:
             self.differs(key, ours, expected, node)
 
     def compare_nodes(
-        self, aspect: str, ours: dict[str, Any], expected: dict[str, Any], *, plugin: str, nodes: int
+        self, aspect: str, ours: dict[str, Any], expected: dict[str, Any], *, nodes: int, plugin: str = ""
     ) -> None:
         """Records one comparison for each of `nodes` nodes. A node in neither table was accepted by both."""
         key = Key(self.kind, aspect, plugin)

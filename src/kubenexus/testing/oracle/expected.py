@@ -1,6 +1,6 @@
 """The recorded answers for one pod, typed. An unknown field is an error, so that nothing is skipped silently."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,6 +48,24 @@ class Scores(_Said, frozen=True):
     norm: list[int]
 
 
+class RecordedCandidate(_Said, frozen=True):
+    """A node in the dry run of preemption: its victims, the most important first, and the budgets they violate."""
+
+    pods: list[str]
+    pdb_violations: int
+
+
+class RecordedPreemption(_Said, frozen=True):
+    """The dry run of DefaultPreemption. `best` has several nodes only if kube-scheduler may take any of them."""
+
+    eligible: bool
+    why: str = ""
+    potential_nodes: list[str] = []
+    candidates: dict[str, RecordedCandidate] = {}
+    not_candidates: dict[str, list[str]] = {}
+    best: list[str] = []
+
+
 class ExpectedPod(_Said, frozen=True):
     requests: dict[str, int]
     feasible: list[str]
@@ -65,7 +83,7 @@ class ExpectedPod(_Said, frozen=True):
     error: str = ""
     fit_error: str | None = None
     devices: dict[str, dict[str, list[list[str]]]] = {}
-    preemption: Any = None
+    preemption: RecordedPreemption | None = None
 
 
 class Expected(_Said, frozen=True):

@@ -31,6 +31,7 @@ class OurAnswers:
 
     def __init__(self, pod: Pod, ledger: Ledger, planner: Planner) -> None:
         self.pod = pod
+        self.ledger = ledger
         self.planner = planner
         self.columns = ledger.nodes
         self.snapshot = ledger.snapshot()
