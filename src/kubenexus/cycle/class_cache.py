@@ -183,12 +183,15 @@ class ClassCache:
         if template is None:
             template = self._sign_template(pod, columns)
             self._templates.put(pod, variant, template)
-        signed = {**template, **self._sign(pod, columns, by_pod)}
-        for plugin in plugins.signs_both:
-            if plugin.name in signed:
-                own = call_plugin(plugin, plugin.sign_pod, pod, columns, signed.pop(plugin.name))
-                if own is not None:
-                    signed[plugin.name] = own
+        own = self._sign(pod, columns, by_pod)
+        both = [plugin for plugin in plugins.signs_both if plugin.name in template]
+        if not own and not both:
+            return template
+        signed = {**template, **own}
+        for plugin in both:
+            what = call_plugin(plugin, plugin.sign_pod, pod, columns, signed.pop(plugin.name))
+            if what is not None:
+                signed[plugin.name] = what
         return signed
 
     def _sign_template(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
