@@ -28,7 +28,7 @@ HOUR = 3600
 
 
 class Cluster:
-    """A ledger whose changes are reported to `usage`, as the event handlers do."""
+    """A ledger whose changes are reported to `usage`, as the event handlers do, and which settles them at once."""
 
     def __init__(self, *nodes: Node, counting: bool = True) -> None:
         self.clock, self.ledger = VirtualClock(1_000_000.0), Ledger()
@@ -44,11 +44,18 @@ class Cluster:
         if read:
             self.ledger.read_devices()
         self.usage.on_node(node.metadata.name)
+        self.settle()
 
     def namespace(self, namespace: str, **labels: str) -> None:
         named = {f"tenant.kubenexus.io/{key}": value for key, value in labels.items()}
         self.ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name=namespace, labels=named)))
         self.usage.on_namespace(namespace)
+        self.settle()
+
+    def settle(self) -> None:
+        self.usage.settle()
+        while self.usage.busy:
+            self.usage.settle()
 
     def pod(self, pod: Pod) -> None:
         self.ledger.upsert_pod(pod)
@@ -111,8 +118,62 @@ def test_a_namespace_that_changes_its_tier_takes_what_runs_with_it() -> None:
     cluster.clock.advance(HOUR)
     cluster.ledger.remove_namespace("ml")
     cluster.usage.on_namespace("ml")
+    cluster.settle()
     cluster.clock.advance(HOUR)
     assert cluster.used() == {("ml", tier, "premium"): 3 for tier in ("gold", "silver", "bronze")}
+
+
+def test_the_pods_of_a_namespace_or_a_node_move_in_portions() -> None:
+    cluster = Cluster(h100())
+    for number in range(10):
+        cluster.pod(bound(f"p{number}", namespace="ml" if number < 9 else "web"))
+    for kind in ("namespace", "node"):
+        if kind == "namespace":
+            for namespace in ("ml", "web"):
+                labels = {"tenant.kubenexus.io/tier": "gold"}
+                cluster.ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name=namespace, labels=labels)))
+                cluster.usage.on_namespace(namespace)
+        else:
+            cluster.ledger.upsert_node(h100(labels={"hardware.kubenexus.io/tier": "economy"}))
+            cluster.usage.on_node("n")
+        moved = []
+        while cluster.usage.busy:
+            cluster.usage.settle(4)
+            keys = [held.key for held in cluster.usage._pods.values()]
+            moved.append(sum(key.tier == "gold" if kind == "namespace" else key.hardware is ECONOMY for key in keys))
+        assert moved == [2, 4, 6, 8, 10, 10]
+    assert {_labels(each): each.gpus for each in cluster.usage.drain()} == {
+        ("ml", "gold", "economy"): 9,
+        ("web", "gold", "economy"): 1,
+        ("ml", "bronze", "premium"): 0,
+        ("web", "bronze", "premium"): 0,
+        ("ml", "gold", "premium"): 0,
+        ("web", "gold", "premium"): 0,
+    }
+
+
+def test_a_tenant_that_changes_its_queue_in_each_turn_delays_no_other() -> None:
+    cluster = Cluster(h100())
+    for number in range(20):
+        cluster.pod(bound(f"p{number}", namespace="flips"))
+    cluster.pod(bound("p", namespace="web"))
+    cluster.usage.on_namespace("flips")
+    cluster.ledger.upsert_namespace(
+        Namespace(metadata=ObjectMeta(name="web", labels={"tenant.kubenexus.io/tier": "gold"}))
+    )
+    cluster.usage.on_namespace("web")
+    for _ in range(2):
+        cluster.usage.settle(2)
+        cluster.usage.on_namespace("flips")
+    assert cluster.usage._pods["web/p"].key.tier == "gold"
+
+
+def test_what_is_kept_of_a_pod_does_not_grow_with_its_annotations() -> None:
+    cluster = Cluster(h100())
+    for number in range(3):
+        cluster.pod(bound(f"p{number}", annotations={"tenant.kubenexus.io/tier": f"{number}" + "x" * 1000}))
+    fields = [held.fields for held in cluster.usage._pods.values()]
+    assert fields == 3 * [("ml", None, None, None, False)]
 
 
 def test_a_pod_that_lowers_its_own_tier_is_counted_there() -> None:

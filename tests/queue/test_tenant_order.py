@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
 from kubenexus.framework.aging import Aging
-from kubenexus.queue.namespace_jobs import NamespaceJobs
-from kubenexus.queue.queued_job import QueuedJob
-from tests.queue.queue_fixture import QueueFixture, a_gang, job_of
+from tests.queue.queue_fixture import QueueFixture, a_gang
 
 AGING = Aging(threshold=60.0, boost=100, ceiling=1000)
 
@@ -160,46 +158,3 @@ def test_the_order_is_that_of_a_sorted_list(steps: Steps, ages: bool) -> None:
         town.clock.advance(float(seconds))
     while waiting:
         pop()
-
-
-# --- the jobs of a namespace -----------------------------------------------------------------------------------------
-
-
-def queued(name: str, namespace: str) -> QueuedJob:
-    return QueuedJob(job_of(name, namespace=namespace), 0.0, 0)
-
-
-def test_each_job_of_a_namespace_is_returned_once_for_its_changes() -> None:
-    jobs, a, b, other = NamespaceJobs(), queued("a", "n"), queued("b", "n"), queued("c", "m")
-    for each in (a, b, other):
-        jobs.add(each)
-    jobs.changed("n")
-    jobs.changed("nobody's")
-    assert [jobs.next(), jobs.next(), jobs.next()] == [a, b, None]
-    assert not jobs
-    jobs.changed("n")
-    assert jobs.next() is a
-    jobs.changed("n")  # again, in the middle of it
-    assert [jobs.next(), jobs.next(), jobs.next()] == [b, a, None]
-    jobs.changed("n")
-    jobs.add(queued("late", "n"))  # signed with the tier of now
-    jobs.remove(a)
-    assert [jobs.next(), jobs.next()] == [b, None]
-    for each in (b, other):
-        jobs.remove(each)
-    assert set(jobs._jobs) == {"n"}
-
-
-def test_namespaces_take_turns_and_a_change_again_gives_no_earlier_one() -> None:
-    jobs, mine = NamespaceJobs(), [queued(f"a{number}", "flips") for number in range(3)]
-    b, c = queued("b", "m"), queued("c", "o")
-    for each in (*mine, b, c):
-        jobs.add(each)
-    found = []
-    for namespace in ("flips", "m", "o"):
-        jobs.changed(namespace)
-    for _ in range(7):
-        found.append(jobs.next())
-        jobs.changed("flips")
-    assert found == [mine[0], b, c, mine[1], mine[2], mine[0], mine[1]]
-    assert [jobs.next() for _ in range(4)] == [mine[2], mine[0], mine[1], None]

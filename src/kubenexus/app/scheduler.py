@@ -187,6 +187,7 @@ class Scheduler:
             self.dispatcher,
             GangReservations(self.queue, self.assembler, clock, patience),
             pod_reporter=self.pod_reporter,
+            tenant_usage=self.tenant_usage,
             metrics=self.metrics,
             clock=clock,
             node_backoff=self.node_backoff,

@@ -14,6 +14,7 @@ from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
@@ -69,6 +70,7 @@ class SchedulingLoop:
         reservations: GangReservations,
         *,
         pod_reporter: PodReporter,
+        tenant_usage: TenantUsage,
         metrics: Metrics,
         clock: Clock,
         node_backoff: NodeBackoff,
@@ -79,7 +81,7 @@ class SchedulingLoop:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
-        self._outdated, self._options = outdated, options
+        self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
         self._spent = options.spent or clock.now
         self.activity = LoopActivity()
         self._waits_for: list[str] = []
@@ -96,7 +98,7 @@ class SchedulingLoop:
     @property
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
-        if self._pod_reporter.busy or self._ledger.has_unread_devices:
+        if self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
         return bool(self._outdated()) or self._dispatcher.resting or not ready
@@ -124,6 +126,7 @@ class SchedulingLoop:
             spent += PER_DECISION + rows
             count += 1
         self._pod_reporter.report_some()
+        self._settle_usage()
         self._log_node_warnings()
         self.decisions += count
         return count
@@ -139,6 +142,13 @@ class SchedulingLoop:
         for node, warnings in self._ledger.take_node_warnings().items():
             if warnings:
                 log.warning("Cannot read all labels and annotations of a node", node=node, why="; ".join(warnings))
+
+    def _settle_usage(self) -> None:
+        """Counts some pods again whose tenant or node changed. A failure there must not stop the loop."""
+        try:
+            self._tenant_usage.settle()
+        except Exception as error:
+            log.error("Failed to count what tenants use; going on", error)  # noqa: PLE1205 - our own log
 
     def _device_results(self, decision: Decision, job: Job) -> DeviceResults:
         """Returns what the decision gives of devices, for metrics. A failure there must not keep pods from nodes."""

@@ -12,7 +12,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.devices.hardware_tier import HardwareTier
-from kubenexus.app.report.tenant_usage import HOUR, MICRO, pod_rate
+from kubenexus.app.report.tenant_usage import HOUR, MICRO, NodeFacts, node_facts, pod_rate
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.explain.text_table import text_table
 from kubenexus.observe.tenant_metrics import UsageKey
@@ -47,10 +47,13 @@ class TenantReport(msgspec.Struct, gc=False):
 def tenant_reports(ledger: Ledger, pods: Mapping[str, Pod], now: float) -> list[TenantReport]:
     """Returns a report for each tenant with GPUs, by falling use. `now` is when the dump was made."""
     found: dict[Tenant, TenantReport] = {}
+    facts: dict[str, NodeFacts] = {}
     for key, record in ledger.pods.items():
         if record.stage is not PodStage.BOUND or not holds_devices(record):
             continue
-        hardware, rate = pod_rate(record, ledger.nodes)
+        if record.node not in facts:
+            facts[record.node] = node_facts(record.node, ledger.nodes)
+        hardware, rate = pod_rate(record, facts[record.node])
         if not rate.thousandths:
             continue
         tenant, gpus = ledger.nodes.tenants.of(pods[key]), rate.thousandths / WHOLE

@@ -1,11 +1,11 @@
 """The work of the queue that is due at a certain time, as far as the allowance of this turn of the loop goes."""
 
+from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.enqueuer import Enqueuer
 from kubenexus.queue.job_classes import JobClasses
-from kubenexus.queue.namespace_jobs import NamespaceJobs
-from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.queued_job import QueuedJob, QueueState
 from kubenexus.queue.work_allowance import WorkAllowance
 
 FLUSHED = "UnschedulableTimeout"
@@ -24,7 +24,7 @@ class DueWork:
         policy: BackoffPolicy,
         clock: Clock,
         work_allowance: WorkAllowance,
-        namespace_jobs: NamespaceJobs,
+        namespace_jobs: ChangedGroups[QueuedJob],
     ) -> None:
         self._namespace_jobs = namespace_jobs
         self._job_classes = job_classes

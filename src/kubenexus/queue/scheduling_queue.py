@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
 from kubenexus.framework.decision import Decision
@@ -33,7 +34,6 @@ from kubenexus.queue.due_work import DueWork
 from kubenexus.queue.enqueuer import FORCED, Enqueuer
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
-from kubenexus.queue.namespace_jobs import NamespaceJobs
 from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.postponed_jobs import PostponedJobs
 from kubenexus.queue.question_cost import event_cost
@@ -78,7 +78,7 @@ class SchedulingQueue:
         self._clock = clock
         self._work_allowance = WorkAllowance(self.policy.portion)
         self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, self._work_allowance)
-        self._postponed, self._namespace_jobs = PostponedJobs(), NamespaceJobs()
+        self._postponed, self._namespace_jobs = PostponedJobs(), ChangedGroups[QueuedJob]()
         self._enqueuer = Enqueuer(profile, self._job_classes, self._queue_metrics, self._postponed)
         self._attempts = Attempts(self._job_classes, self._enqueuer, self.policy)
         self._profiles = self._enqueuer.profiles()
@@ -123,7 +123,7 @@ class SchedulingQueue:
             self.delete(job.key)  # created again under the same name, and the delete was not seen
         self._numbers += 1
         queued = self._queued_jobs[job.key] = QueuedJob(job, now if since is None else since, self._numbers, hold)
-        self._namespace_jobs.add(queued)
+        self._namespace_jobs.add(queued.job.namespace, queued)
         if ready is not None:
             queued.may_be_tried_from(ready, now)
         state = self._enqueuer.enqueue(queued, ADDED, now)
@@ -135,7 +135,7 @@ class SchedulingQueue:
         queued = self._queued_jobs.pop(key, None)
         if queued is None:
             return False
-        self._namespace_jobs.remove(queued)
+        self._namespace_jobs.remove(queued.job.namespace, queued)
         if queued.attempt_id:
             self._attempts.end(queued)
         else:
@@ -224,7 +224,7 @@ class SchedulingQueue:
         state = self._attempts.succeeded(queued, decision, now)
         if state is QueueState.GONE:
             del self._queued_jobs[queued.job.key]
-            self._namespace_jobs.remove(queued)
+            self._namespace_jobs.remove(queued.job.namespace, queued)
         return state
 
     def bind_failed(self, attempt: SchedulingAttempt) -> QueueState:

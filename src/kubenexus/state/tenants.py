@@ -40,8 +40,6 @@ _CLASSES: Final = {
 }
 _QUEUE: Final = tenant.QUEUE.key
 _POD_KEYS: Final = tenant.POD_TIER.keys
-# The labels and annotations of a pod that its tenant may depend on.
-TENANT_KEYS: Final = _POD_KEYS | tenant.QUEUE.keys
 
 
 class Tenant(NamedTuple):
@@ -49,6 +47,22 @@ class Tenant(NamedTuple):
 
     name: str
     tier: str
+
+
+class TenantFields(NamedTuple):
+    """What the tenant of a pod depends on, besides watched objects.
+
+    queue       the LocalQueue that the pod names, None for none
+    class_tier  that of its priority class, None if the class means none
+    pod_tier    that of its own key, None for none that is valid
+    may_choose  its scheduler lets pods choose a tier
+    """
+
+    namespace: str
+    queue: str | None
+    class_tier: str | None
+    pod_tier: str | None
+    may_choose: bool
 
 
 class _Queue(NamedTuple):
@@ -96,14 +110,26 @@ class Tenants:
 
     def of(self, pod: Pod) -> Tenant:
         """Returns the tenant of a pod. Called several times for each pod that is signed."""
-        given = self._given(pod)
+        given = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE))
         if given.tenant.tier == BRONZE and (given.source or not self._own_tier):
             return given.tenant
-        return self._with_own_tier(pod, given)
+        class_tier, pod_tier = _own_tiers(pod)
+        return _with_own_tier(given, class_tier, pod_tier, pod.spec.scheduler_name in self._own_tier)
+
+    def fields(self, pod: Pod) -> TenantFields:
+        """Returns what is needed of a pod to work out its tenant again (`of_fields`). It has none of the pod's texts
+        but names, so it is small however long the pod's annotations are."""
+        meta, may_choose = pod.metadata, pod.spec.scheduler_name in self._own_tier
+        return TenantFields(meta.namespace, meta.labels.get(_QUEUE), *_own_tiers(pod), may_choose)
+
+    def of_fields(self, fields: TenantFields) -> Tenant:
+        """Returns the tenant of a pod with these fields."""
+        namespace, queue, class_tier, pod_tier, may_choose = fields
+        return _with_own_tier(self._given(namespace, queue), class_tier, pod_tier, may_choose)
 
     def tier_source(self, pod: Pod) -> str:
         """Returns what the tier of a pod comes from, in words."""
-        given, found = self._given(pod), self.of(pod)
+        given, found = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE)), self.of(pod)
         if found.tier == given.tenant.tier:
             return given.source or "default"
         by_class = _CLASSES.get(pod.spec.priority_class_name) == found.tier
@@ -112,7 +138,7 @@ class Tenants:
     def scope(self, pod: Pod) -> str:
         """Returns what the tier of a pod depends on besides the pod. While it is equal, equal pods have equal tiers. An
         ordinary bronze pod has ""."""
-        given = self._given(pod)
+        given = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE))
         if not given.source or (given.tenant.tier == BRONZE and not self._own_tier):
             return ""
         return given.tenant.tier
@@ -185,16 +211,12 @@ class Tenants:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def _given(self, pod: Pod) -> _Given:
-        meta = pod.metadata
-        namespace = meta.namespace
+    def _given(self, namespace: str, queue: str | None) -> _Given:
         queues = self._local_queues.get(namespace)
-        if queues is not None:
-            queue = meta.labels.get(_QUEUE)
-            if queue in queues:
-                known = self._queued.get(namespace)
-                given = None if known is None else known.get(queue)
-                return self._of_queue(namespace, queue, queues[queue]) if given is None else given
+        if queues is not None and queue in queues:
+            known = self._queued.get(namespace)
+            given = None if known is None else known.get(queue)
+            return self._of_queue(namespace, queue, queues[queue]) if given is None else given
         return self._alone.get(namespace) or self._of_namespace(namespace)
 
     def _of_namespace(self, namespace: str) -> _Given:
@@ -222,20 +244,25 @@ class Tenants:
         self._queued.setdefault(namespace, {})[name] = given
         return given
 
-    def _with_own_tier(self, pod: Pod, given: _Given) -> Tenant:
-        meta, spec = pod.metadata, pod.spec
-        own = _CLASSES.get(spec.priority_class_name) if spec.priority_class_name else None
-        said = None
-        if not (_POD_KEYS.isdisjoint(meta.labels) and _POD_KEYS.isdisjoint(meta.annotations)):
-            said = read_key(tenant.POD_TIER, meta.labels, meta.annotations).value
-        if own is None and said is None:
-            return given.tenant
-        tier = given.tenant.tier
-        if not given.source:
-            tier = (own or said or BRONZE) if spec.scheduler_name in self._own_tier else BRONZE
-        else:
-            tier = lower(lower(tier, own or tier), said or tier)
-        return given.tenant if tier == given.tenant.tier else Tenant(given.tenant.name, tier)
+
+def _own_tiers(pod: Pod) -> tuple[str | None, str | None]:
+    """Returns the tiers that a pod's priority class and its own key mean."""
+    meta, by_class = pod.metadata, pod.spec.priority_class_name
+    stated = None
+    if not (_POD_KEYS.isdisjoint(meta.labels) and _POD_KEYS.isdisjoint(meta.annotations)):
+        stated = read_key(tenant.POD_TIER, meta.labels, meta.annotations).value
+    return _CLASSES.get(by_class) if by_class else None, stated
+
+
+def _with_own_tier(given: _Given, class_tier: str | None, pod_tier: str | None, may_choose: bool) -> Tenant:
+    if class_tier is None and pod_tier is None:
+        return given.tenant
+    tier = given.tenant.tier
+    if not given.source:
+        tier = (class_tier or pod_tier or BRONZE) if may_choose else BRONZE
+    else:
+        tier = lower(lower(tier, class_tier or tier), pod_tier or tier)
+    return given.tenant if tier == given.tenant.tier else Tenant(given.tenant.name, tier)
 
 
 def lower(one: str, other: str) -> str:
