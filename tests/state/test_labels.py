@@ -1,5 +1,6 @@
 """Columns of labels: which are read, which are dropped, and what a key costs that no row has."""
 
+import numpy as np
 import pytest
 
 from kubenexus.api.selectors import Operator, Requirement, parse_int64
@@ -127,3 +128,62 @@ def test_a_column_is_read_again_only_after_as_many_new_values_as_it_has_rows() -
         columns.set(number % 1_000, {"name": f"other-{number}"})
         assert len(columns.column("name").values) <= 256 + 2 * 1_000
     assert columns.reads <= 4
+
+
+def test_a_key_of_few_rows_is_read_from_these_however_many_rows_there_are() -> None:
+    rows, keys = 4_000, 24
+    columns = LabelColumns(4_096)
+    for row in range(rows):
+        columns.set(row, {"app": f"a{row % 50}", "team": "x", "version": f"v{row % 7}"})
+    columns.set(7, {f"own-{i}": "x" for i in range(keys)})
+    columns.set(9, {"own-3": "y"})
+    columns.rows_read = 0
+    for i in range(keys):
+        column = columns.column(f"own-{i}")
+        assert np.flatnonzero(column.codes).tolist() == ([7, 9] if i == 3 else [7])
+    # All rows for a key whose two bits are those of other keys by chance; one in 450 is.
+    assert columns.rows_read <= 4 * rows, "not each row for each key"
+
+
+def test_the_column_of_a_common_key_is_there_before_it_is_needed_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "_MOST_COLUMNS", 4)
+    monkeypatch.setattr(labels, "_LEAST_COLUMNS", 4)
+    columns = LabelColumns(64, always=("owner",), keep_common=True)
+    for row in range(1_000):
+        if row >= 64 and row & (row - 1) == 0:
+            columns.grow(2 * row)
+        columns.set(row, {"all": f"v{row % 3}", "owner": f"o{row}", f"own-{row}": "x"})
+    assert columns.rows_read < 200, "when it became common"
+    common, owners = columns.column("all"), columns.column("owner")
+    for row in range(1_000):
+        columns.column(f"own-{row}")
+    assert columns.column("all") is common
+    assert columns.column("owner") is owners
+    assert [common.values.names[code] for code in common.codes[:1_000]] == [f"v{row % 3}" for row in range(1_000)]
+
+
+def test_no_more_common_keys_are_kept_than_may_be_and_only_while_they_are_common() -> None:
+    columns = LabelColumns(1_024, keep_common=True)
+    many = {f"k{i}": "x" for i in range(3 * labels.MOST_KEPT)}
+    for row in range(100):
+        columns.set(row, many)
+    assert len(columns._columns) == labels.MOST_KEPT
+    for row in range(100):
+        columns.set(row, {})
+    columns.grow(2_048)
+    for row in range(1_000):
+        columns.set(row, {"late": "x"})
+    columns.reads = 0
+    assert columns.column("late").codes.sum() == 1_000
+    assert not columns.reads
+
+
+def test_a_column_that_is_kept_forgets_values_without_looking_at_rows() -> None:
+    columns = LabelColumns(64, always=("owner",))
+    for number in range(5_000):
+        columns.set(number % 8, {"owner": f"o{number}"})
+        assert len(columns.column("owner").values) < 300
+    column = columns.column("owner")
+    assert [column.values.names[code] for code in column.codes[:9]] == [f"o{n}" for n in range(4_992, 5_000)] + [""]
+    assert not columns.reads
+    assert column.values.find("o4995") == column.codes[3]

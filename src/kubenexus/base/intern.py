@@ -1,5 +1,7 @@
 """Strings as small integers, so that a label is compared on all nodes by comparing a column of integers."""
 
+from collections.abc import Iterable
+
 ABSENT = 0
 UNKNOWN = -1
 
@@ -9,9 +11,10 @@ class Interner:
 
     __slots__ = ("_codes", "names")
 
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
-        self.names: list[str] = [""]
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        """`known` are different texts: they get the codes from 1 up, in this order."""
+        self.names: list[str] = ["", *known]
+        self._codes: dict[str, int] = {text: code for code, text in enumerate(self.names) if code}
 
     def __len__(self) -> int:
         return len(self.names)

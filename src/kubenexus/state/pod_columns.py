@@ -20,7 +20,7 @@ from kubenexus.state.labels import LabelColumns, matching
 from kubenexus.state.lazy_counter import NamespaceChange
 from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
-from kubenexus.state.pods import PodRecord, PodStage
+from kubenexus.state.pods import CONTROLLER, PodRecord, PodStage
 from kubenexus.state.selected_terms import SelectedTerms
 
 
@@ -72,7 +72,7 @@ class PodColumns:
         self._priority = np.zeros(64, np.int64)
         self._leaving = np.zeros(64, np.bool_)
         self._waiting = np.zeros(64, np.bool_)  # nominated: counted on its row only while others are tried
-        self._labels = LabelColumns(64)
+        self._labels = LabelColumns(64, always=(CONTROLLER,), keep_common=True)
         self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self._pods_in: dict[str, int] = {}  # by namespace: pods that count on nodes
