@@ -16,6 +16,7 @@ WORDS = "pod has 5000 topology spread constraints; at 3 nodes at most "
 
 def large(name: str = "large", dimension: str = "hard spread, one key", number: int = 5_000, node: str = "") -> Pod:
     pod = plain(name, node)
+    pod["spec"]["schedulerName"] = "default-scheduler"
     PODS[dimension](pod, number)
     return decode_pod(msgspec.json.encode(pod))
 

@@ -8,6 +8,7 @@ import pytest
 
 from kubenexus.testing.fuzz.__main__ import main
 from kubenexus.testing.fuzz.growing_run import Bounds, GrowingRun, Worst
+from kubenexus.testing.large.groups import GROUPS
 from kubenexus.testing.large.large_cluster import LargeCluster, run_on_large_cluster
 from kubenexus.testing.large.objects import OTHERS
 from kubenexus.testing.large.pods import PODS
@@ -75,7 +76,7 @@ def test_every_scene_can_be_played_one_after_the_other() -> None:
             played.append((about, dimension))
 
     run_on_large_cluster(all_of_them, NODES)
-    assert len(played) == 2 * len(PODS) + len(OTHERS)
+    assert len(played) == 2 * len(PODS) + len(OTHERS) + len(GROUPS)
 
 
 @pytest.mark.parametrize("first", sorted(PODS))

@@ -13,7 +13,6 @@ import msgspec
 
 from kubenexus.base import gc_tuning
 from kubenexus.testing.large.large_cluster import NODES, LargeCluster, run_on_large_cluster
-from kubenexus.testing.large.objects import OTHERS
 from kubenexus.testing.large.pods import PODS, Json
 from kubenexus.testing.large.scenarios import LargeScenario, NotPlacedError, dimensions, fits, grown, play, runs, waits
 
@@ -110,7 +109,7 @@ async def _played(
     cluster: LargeCluster, about: str, dimension: str, entries: int, extras: list[str]
 ) -> LargeScenario | None:
     """Runs the scenario with one field grown, on an object that also has entries in some other fields."""
-    if dimension in OTHERS and about == "another object":
+    if about in ("another object", "many objects"):
         return await play(cluster, about, dimension, entries)
     running = about == "a pod that runs"
     pod = grown(PODS[dimension], entries, at="node-1" if running else "", uid=f"-{entries}")

@@ -1,4 +1,4 @@
-"""A whole scheduler in virtual time on a cluster of many nodes, with the duration of each turn of its loop.
+"""A whole scheduler with the shipped profile in virtual time on many nodes, with the duration of each turn of its loop.
 
 Every callback of the event loop is timed: a batch of watch events, a burst of decisions, a step of an API writer. The
 time is CPU time of this thread, which does not depend on the load of the machine.
@@ -6,9 +6,10 @@ time is CPU time of this thread, which does not depend on the load of the machin
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.client import kinds
 from kubenexus.client.calls import Call, Unreachable
 from kubenexus.client.kinds import ApiResource
-from kubenexus.client.watch_events import ADDED, DELETED, MODIFIED, decode_watch_lines
+from kubenexus.client.watch_events import ADDED, DELETED, MODIFIED, decode_watch_lines, portions, split_batch
 from kubenexus.config import load
+from kubenexus.config.v1 import SCHEDULER
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.virtual.loop import LoopClock, VirtualLoop
 from kubenexus.testing.large.objects import claim, node
@@ -32,12 +34,19 @@ NODES = 5_000
 RESIDENTS = 0.2  # pods a node
 PAGE = 250
 CLAIMS = 500
-_CONFIG = """
+_CONFIG = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-profiles: [{schedulerName: default-scheduler}]
+profiles: [{{schedulerName: {SCHEDULER}}}]
 """
 _encode = msgspec.json.encode
+
+
+class Item(NamedTuple):
+    """An object and its kind."""
+
+    resource: ApiResource
+    thing: Json
 
 
 class LongestTurn(NamedTuple):
@@ -128,6 +137,18 @@ class LargeCluster:
         line = _line(what, thing)
         return await self._step(step, lambda: self._hear(resource, line))
 
+    async def all_seen(self, step: str, items: Sequence[Item], what: str = ADDED) -> LongestTurn:
+        """Delivers many objects as lines of watches, in the portions of a reflector, and waits for the
+        consequences."""
+        lines = [
+            (resource, [_line(what, item.thing) for item in some])
+            for resource, some in itertools.groupby(items, key=lambda item: item.resource)
+        ]
+        loop, delivered = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        turn = await self._step(step, lambda: delivered.append(loop.create_task(self._hear_all(lines))))
+        await asyncio.gather(*delivered)
+        return turn
+
     async def gone(self, step: str, thing: Json, resource: ApiResource = kinds.PODS) -> LongestTurn:
         return await self.seen(step, thing, resource, DELETED)
 
@@ -163,6 +184,14 @@ class LargeCluster:
     def _hear(self, resource: ApiResource, line: bytes) -> None:
         batch = decode_watch_lines([line], watch_target(resource).type)
         self._hearer(resource).events(batch.changes)
+
+    async def _hear_all(self, lines: list[tuple[ApiResource, list[bytes]]]) -> None:
+        for resource, some in lines:
+            target = watch_target(resource)
+            for portion in portions(some, [*map(len, some)]):
+                for part in split_batch(decode_watch_lines(portion, target.type), target.work):
+                    self._hearer(resource).events(part.changes)
+                    await asyncio.sleep(0)
 
     def _hearer(self, resource: ApiResource) -> InformerHandler:
         if resource not in self._informer:

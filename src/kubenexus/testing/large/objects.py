@@ -3,20 +3,28 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from kubenexus.api.keys import discovered, gpu, network
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
-from kubenexus.testing.large.pods import HOSTNAME, Json
+from kubenexus.testing.large.pods import GPU, HOSTNAME, ZONE, Json
+
+FABRICS: Final = ("nvswitch", "infiniband", "roce", "ethernet")
+TIERS: Final = ("premium", "standard", "economy")
 
 
 def node(number: int, name: str = "") -> Json:
-    """Returns one of many nodes: zones and racks, eight labels that are each on a quarter of the nodes, a taint on
-    every tenth."""
+    """Returns one of many nodes: regions, zones and racks, eight GPUs on every fourth, eight labels that are each on a
+    quarter of the nodes, a taint on every tenth."""
     name = name or f"node-{number}"
-    labels = {HOSTNAME: name, "zone": f"z{number % 3}", "rack": f"r{number // 40}"}
+    labels = {HOSTNAME: name, ZONE: f"z{number % 6}", network.REGION.key: f"g{number % 2}"}
+    labels[network.RACK.key] = f"r{number // 40}"
     labels |= {f"node-label-{i}": f"v{number % 7}" for i in range(number % 4 * 8, number % 4 * 8 + 8)}
     allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"}
     if number % 5 == 0:
         allocatable |= {f"example.com/device-{i}": "8" for i in range(8)}
+    if number % 4 == 0:
+        allocatable[GPU] = "8"
+        labels |= _gpu_labels(number // 4)
     taints = [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}] if number % 10 == 9 else []
     return {
         "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
@@ -25,10 +33,20 @@ def node(number: int, name: str = "") -> Json:
     }
 
 
+def _gpu_labels(number: int) -> Json:
+    """The labels of GPU Feature Discovery, and those that administrators set: the tier and the fabric."""
+    found = {discovered.PRODUCT.key: "NVIDIA-H100-80GB-HBM3", discovered.MEMORY_MIB.key: "81559"}
+    found |= {discovered.COUNT.key: "8", discovered.CLIQUE.key: f"clique.{number // 8}"}
+    if number % 3 == 0:
+        found |= {discovered.PRODUCT.key: "NVIDIA-L4", discovered.MEMORY_MIB.key: "23034"}
+    found |= {gpu.HARDWARE_TIER.key: TIERS[number % 3], network.FABRIC_TYPE.key: FABRICS[number % 4]}
+    return found | {network.FABRIC_ID.key: f"fabric-{number // 16}"}
+
+
 def claim(number: int) -> tuple[Json, Json]:
     """Returns a bound claim and its volume, which nodes of one zone can use."""
     name = f"claim-{number}"
-    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z0"]}]}]
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -87,6 +105,11 @@ def _features(made: Json, number: int) -> None:
     made["status"]["declaredFeatures"] = [f"Feature{i}" for i in range(number)]
 
 
+def _islands(made: Json, number: int) -> None:
+    text = "_".join(f"{i}-{i}" for i in range(number))
+    made["metadata"]["annotations"] = {gpu.ISLANDS.key: text}
+
+
 def _meta(name: str, namespace: str = "", **more: Any) -> Json:
     return {"name": name, "uid": f"uid-{name}", **({"namespace": namespace} if namespace else {}), **more}
 
@@ -112,7 +135,7 @@ def _volume(number: int) -> Json:
 
 
 def _storage_class(number: int) -> Json:
-    topologies = [{"matchLabelExpressions": [{"key": "zone", "values": [f"z{i}"]}]} for i in range(number)]
+    topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": [f"z{i}"]}]} for i in range(number)]
     made = {"metadata": _meta("fast"), "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
     return {**made, "allowedTopologies": topologies}
 
@@ -137,6 +160,7 @@ OTHERS: Final[dict[str, LargeObject]] = {
     "names of an image": _node(_image_names),
     "node resources": _node(_resources),
     "node features": _node(_features),
+    "islands of GPUs": _node(_islands),
     "namespace labels": LargeObject(kinds.NAMESPACES, _namespace),
     "service selector": LargeObject(kinds.SERVICES, _service),
     "replica set selector": LargeObject(kinds.REPLICA_SETS, _replica_set),

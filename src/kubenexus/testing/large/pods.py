@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubenexus.api.keys import network
+from kubenexus.api.keys import gpu, network, numa, tenant
+from kubenexus.config.v1 import SCHEDULER
 
 Json = dict[str, Any]
 Grow = Callable[[Json, int], None]
 BYTES: Final = 1_500_000  # the limit of an API server for one object
+ANNOTATION_BYTES: Final = 256 << 10  # its limit for the annotations of one object, with their keys
 APP: Final = {"matchLabels": {"app": "w"}}
 
 
 def plain(name: str, node: str = "") -> Json:
-    """Returns an ordinary pod, which waits or runs on a node."""
+    """Returns an ordinary pod of the shipped profile, which waits or runs on a node."""
     requests = {"cpu": "100m", "memory": "64Mi"}
     container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": requests}}
-    spec: Json = {"containers": [container]}
+    spec: Json = {"containers": [container], "schedulerName": SCHEDULER}
     if node:
         spec["nodeName"] = node
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": {"app": "w"}}
@@ -68,9 +70,9 @@ def _wide_selector(fields: str) -> Grow:
         selector: Json = {"matchExpressions": [_in(f"k{i}", "v", operator="NotIn") for i in range(number)]}
         if fields == "values":
             selector = {"matchExpressions": [_in("app", *(f"v{i}" for i in range(number)), operator="NotIn")]}
-        term: Json = {"topologyKey": "zone", "labelSelector": selector}
+        term: Json = {"topologyKey": ZONE, "labelSelector": selector}
         if fields == "namespaces":
-            term = {"topologyKey": "zone", "labelSelector": APP, "namespaces": [f"n{i}" for i in range(number)]}
+            term = {"topologyKey": ZONE, "labelSelector": APP, "namespaces": [f"n{i}" for i in range(number)]}
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         _affinity(pod)["podAntiAffinity"] = terms
 
@@ -177,11 +179,15 @@ def _gates(pod: Json, number: int) -> None:
     pod["spec"]["schedulingGates"] = [{"name": f"example.com/g{i}"} for i in range(number)]
 
 
-def _owners(pod: Json, number: int) -> None:
-    pod["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"r{i}", "uid": f"u{i}", "controller": i == number - 1}
-        for i in range(number)
-    ]
+def _owners(kind: str) -> Grow:
+    def grow(pod: Json, number: int) -> None:
+        pod["metadata"]["ownerReferences"] = [_owner(i, kind, controller=i == number - 1) for i in range(number)]
+
+    return grow
+
+
+def _owner(i: int, kind: str, controller: bool) -> Json:
+    return {"apiVersion": "apps/v1", "kind": kind, "name": f"r{i}", "uid": f"u{i}", "controller": controller}
 
 
 def _statuses(pod: Json, number: int) -> None:
@@ -212,7 +218,7 @@ def _label_value(pod: Json, text: str) -> None:
 
 
 def _selector_value(pod: Json, text: str) -> None:
-    pod["spec"]["nodeSelector"] = {"zone": text}
+    pod["spec"]["nodeSelector"] = {ZONE: text}
 
 
 def _resource_name(pod: Json, text: str) -> None:
@@ -220,19 +226,48 @@ def _resource_name(pod: Json, text: str) -> None:
     resources.setdefault("requests", {})[f"e.co/{text}"] = "1"
 
 
+def _owner_kind(pod: Json, text: str) -> None:
+    pod["metadata"]["ownerReferences"] = [_owner(0, text, controller=True)]
+
+
+def _image(pod: Json, text: str) -> None:
+    pod["spec"]["containers"][0]["image"] = text
+
+
+def _toleration_value(pod: Json, text: str) -> None:
+    pod["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Equal", "value": text}]
+
+
+def _annotation(key: str, repeat: str, end: str = "") -> Grow:
+    """A value of so many bytes: one text again and again, and an end. Up to twice what an API server accepts is that
+    length exactly, so that growing by factors meets it."""
+
+    def grow(pod: Json, number: int) -> None:
+        length = (ANNOTATION_BYTES if ANNOTATION_BYTES < number < 2 * ANNOTATION_BYTES else number) - len(end)
+        text = (repeat * (length // len(repeat) + 1))[: max(length - len(key), 1)] + end
+        pod["metadata"].setdefault("annotations", {})[key] = text
+        resources = pod["spec"]["containers"][0].setdefault("resources", {})
+        for each in ("requests", "limits"):  # these keys are read of pods with GPUs only
+            resources.setdefault(each, {})[GPU] = "1"
+
+    return grow
+
+
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 HOSTNAME: Final = network.HOSTNAME.key
+ZONE: Final = network.ZONE.key
+GPU: Final = "nvidia.com/gpu"
 PODS: Final[dict[str, Grow]] = {
     "hard spread, keys no node has": _spread("example.com/k{}", "w", HARD),
     "hard spread, one key": _spread(HOSTNAME, "w{}", HARD),
-    "hard spread, zones": _spread("zone", "w{}", HARD),
+    "hard spread, zones": _spread(ZONE, "w{}", HARD),
     "hard spread, keys of nodes": _spread("node-label-{}", "w", HARD),
     "soft spread, keys no node has": _spread("example.com/k{}", "w", SOFT),
-    "soft spread, one key": _spread("zone", "w{}", SOFT),
+    "soft spread, one key": _spread(ZONE, "w{}", SOFT),
     "soft spread, hostnames": _spread(HOSTNAME, "w{}", SOFT),
     "soft spread, keys of nodes": _spread("node-label-{}", "w", SOFT),
     "node affinity terms, keys no node has": _node_terms("k{}"),
-    "node affinity terms, one key": _node_terms("zone"),
+    "node affinity terms, one key": _node_terms(ZONE),
     "node affinity terms, numbers": _node_terms(HOSTNAME, operator="Gt"),
     "node affinity terms, keys of nodes": _node_terms("node-label-{}"),
     "node affinity requirements": _node_term(
@@ -244,7 +279,7 @@ PODS: Final[dict[str, Grow]] = {
     "node affinity names": _node_term(lambda n: {"matchFields": [_in("metadata.name", f"node-{i}") for i in range(n)]}),
     "node affinity preferences": _node_terms("node-label-{}", preferred=True),
     "node selector": _node_selector,
-    "pod affinity terms": _pod_affinity("podAffinity", "zone"),
+    "pod affinity terms": _pod_affinity("podAffinity", ZONE),
     "pod affinity terms, keys no node has": _pod_affinity("podAffinity", "k{}"),
     "pod anti-affinity terms": _pod_affinity("podAntiAffinity", HOSTNAME),
     "pod anti-affinity terms, keys of nodes": _pod_affinity("podAntiAffinity", "node-label-{}"),
@@ -252,9 +287,9 @@ PODS: Final[dict[str, Grow]] = {
         "podAntiAffinity", HOSTNAME, labelSelector=_everybody_but, namespaceSelector=lambda i: {}
     ),
     "pod anti-affinity, namespaces by labels": _pod_affinity(
-        "podAntiAffinity", "zone", namespaceSelector=lambda i: {"matchLabels": {f"k{i}": "v"}}
+        "podAntiAffinity", ZONE, namespaceSelector=lambda i: {"matchLabels": {f"k{i}": "v"}}
     ),
-    "preferred pod affinity": _pod_affinity("podAffinity", "zone", preferred=True),
+    "preferred pod affinity": _pod_affinity("podAffinity", ZONE, preferred=True),
     "preferred anti-affinity against everybody": _pod_affinity(
         "podAntiAffinity", HOSTNAME, preferred=True, labelSelector=_everybody_but, namespaceSelector=lambda i: {}
     ),
@@ -283,11 +318,20 @@ PODS: Final[dict[str, Grow]] = {
     "volumes, config maps": _volumes(lambda i: {"configMap": {"name": f"map-{i}"}}),
     "volumes, images": _volumes(lambda i: {"image": {"reference": f"image-{i}"}}),
     "scheduling gates": _gates,
-    "owner references": _owners,
+    "owner references": _owners("ReplicaSet"),
+    "owner references of long kinds": _owners("Kind" * 60),
     "container statuses": _statuses,
     "conditions": _conditions,
     "device claims": _claims,
     "bytes of a label": _text(_label_value),
     "bytes of a selector": _text(_selector_value),
     "bytes of a resource name": _text(_resource_name),
+    "bytes of an owner's kind": _text(_owner_kind),
+    "bytes of an image": _text(_image),
+    "bytes of a toleration": _text(_toleration_value),
+    "bytes of a quantity": _annotation(gpu.VRAM_REQUEST.key, "1", "Gi"),
+    "bytes of a bandwidth": _annotation(gpu.MIN_NVLINK_BANDWIDTH.key, "1", "GB/s"),
+    "bytes of a list": _annotation(numa.RESOURCES.key, "cpu,"),
+    "bytes of a list of devices": _annotation(gpu.DEVICES.key, '{"device":"gpu-3","share":500},', "{}]"),
+    "bytes of a tier": _annotation(tenant.POD_TIER.key, "gold "),
 }

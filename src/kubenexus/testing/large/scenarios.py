@@ -1,4 +1,4 @@
-"""Scenarios with a large object: it arrives, other objects come and go, it changes, and it is deleted.
+"""Scenarios with a large object or many objects: they arrive, other objects come and go, they change and are deleted.
 
 Each scenario restores the cluster and returns its turns. It raises NotPlacedError if an ordinary pod beside the object
 is not placed.
@@ -10,10 +10,12 @@ import msgspec
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client import kinds
+from kubenexus.client.watch_events import DELETED, MODIFIED
 from kubenexus.framework.pod_limits import POD_LIMITS
-from kubenexus.testing.large.large_cluster import LargeCluster, LongestTurn
+from kubenexus.testing.large.groups import GROUPS
+from kubenexus.testing.large.large_cluster import Item, LargeCluster, LongestTurn
 from kubenexus.testing.large.objects import OTHERS, node
-from kubenexus.testing.large.pods import BYTES, PODS, Grow, Json, plain
+from kubenexus.testing.large.pods import ANNOTATION_BYTES, BYTES, PODS, Grow, Json, plain
 
 NAME, BESIDE = "large", "beside"
 _HOME = "node-1"
@@ -47,8 +49,10 @@ def grown(grow: Grow, number: int, *, at: str = "", uid: str = "") -> Json:
 
 
 def fits(thing: Json) -> bool:
-    """Whether an API server would accept the size of the object."""
-    return len(msgspec.json.encode(thing)) <= BYTES
+    """Whether an API server would accept the size of the object, and that of its annotations."""
+    annotations: dict[str, str] = thing["metadata"].get("annotations", {})
+    annotated = sum(len(key) + len(value) for key, value in annotations.items())
+    return annotated <= ANNOTATION_BYTES and len(msgspec.json.encode(thing)) <= BYTES
 
 
 async def waits(cluster: LargeCluster, pod: Json) -> LargeScenario:
@@ -62,6 +66,7 @@ async def waits(cluster: LargeCluster, pod: Json) -> LargeScenario:
     turns.append(await cluster.changed("it changes", pod))
     turns.append(await cluster.passes("it is tried again", 400.0))
     turns.append(await cluster.gone("it leaves", pod))
+    cluster.server.bound.pop(NAME, None)
     return LargeScenario(tuple(turns), refused)
 
 
@@ -88,15 +93,42 @@ async def stands(cluster: LargeCluster, dimension: str, number: int) -> LargeSce
     return LargeScenario(tuple(turns))
 
 
+async def gathers(cluster: LargeCluster, dimension: str, number: int) -> LargeScenario:
+    """Many objects: those that wait are placed or refused, then some change."""
+    group = GROUPS[dimension]
+    items = group.make(number)
+    turns = [await cluster.all_seen("they come", items)]
+    bound = [item for item in items if item.resource is kinds.PODS and _is_bound(cluster, item)]
+    turns.append(await cluster.all_seen("they are bound", bound, MODIFIED))
+    turns += [turn async for turn in _others(cluster)]
+    turns.append(await cluster.all_seen("they change", group.change(items), MODIFIED))
+    turns.append(await cluster.passes("they are tried again", 400.0))
+    turns.append(await cluster.all_seen("they leave", items[::-1], DELETED))
+    for item in items:
+        cluster.server.bound.pop(item.thing["metadata"]["name"], None)
+    return LargeScenario(tuple(turns))
+
+
+def _is_bound(cluster: LargeCluster, item: Item) -> bool:
+    """Whether the scheduler bound the pod; its node is then filled in."""
+    where = cluster.node_of(item.thing["metadata"]["name"])
+    if where:
+        item.thing["spec"]["nodeName"] = where
+    return bool(where)
+
+
 def dimensions() -> Iterator[tuple[str, str]]:
     """Yields the subject of each scenario and the field that grows in it."""
     yield from (("a pod that waits", dimension) for dimension in PODS)
     yield from (("a pod that runs", dimension) for dimension in PODS)
     yield from (("another object", dimension) for dimension in OTHERS)
+    yield from (("many objects", dimension) for dimension in GROUPS)
 
 
 async def play(cluster: LargeCluster, about: str, dimension: str, number: int) -> LargeScenario | None:
-    """Runs one scenario; None if the object is too large for an API server."""
+    """Runs one scenario; None if the object is too large for an API server, or the objects are too many."""
+    if about == "many objects":
+        return await gathers(cluster, dimension, number) if number <= GROUPS[dimension].most else None
     if about == "another object":
         return await stands(cluster, dimension, number) if fits(OTHERS[dimension].make(number)) else None
     pod = grown(PODS[dimension], number, at=_HOME if about == "a pod that runs" else "", uid=f"-{number}")
