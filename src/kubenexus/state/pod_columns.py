@@ -10,9 +10,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from kubenexus.api.selectors import Requirement
+from kubenexus.api.selectors import EVERYTHING, Requirement
 from kubenexus.base.arrays import BoolColumn, grow
-from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, PodSelectorTerm
 from kubenexus.state.carried_terms import CarriedTerms
 from kubenexus.state.existing_terms import ExistingTerms
@@ -73,9 +72,10 @@ class PodColumns:
         self._leaving = np.zeros(64, np.bool_)
         self._waiting = np.zeros(64, np.bool_)  # nominated: counted on its row only while others are tried
         self._labels = LabelColumns(64, always=(CONTROLLER,), keep_common=True)
-        self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self._pods_in: dict[str, int] = {}  # by namespace: pods that count on nodes
+        self._namespace_codes: dict[str, int] = {}  # of the same namespaces
+        self._free_codes: list[int] = []
         self._size = 0
         self._free: list[int] = []
         self._queries = PodQueries(self._answers, self._count_again)
@@ -107,7 +107,8 @@ class PodColumns:
 
     @property
     def compared(self) -> int:
-        """How many pods were compared with terms to bring lazy counters up to date, or terms with a pod."""
+        """How many pods were compared with terms for new counters or to bring lazy ones up to date, or terms with a
+        pod."""
         return self._compared + self.carried_terms.compared
 
     # --- pods are added and removed -------------------------------------------------------------------------------
@@ -116,9 +117,8 @@ class PodColumns:
         slot = record.slot = self._free.pop() if self._free else self._open()
         self._row[slot], self._leaving[slot] = row, record.terminating
         self._waiting[slot] = record.stage is PodStage.NOMINATED
-        self._namespace[slot] = self._namespaces.code(record.namespace)
+        self._namespace[slot] = self._enter(record.namespace)
         self._priority[slot] = record.priority
-        self._pods_in[record.namespace] = self._pods_in.get(record.namespace, 0) + 1
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
         self._move(record, row, +1)
@@ -129,9 +129,7 @@ class PodColumns:
         self._labels.set(record.slot, {})
         self._free.append(record.slot)
         record.slot = -1
-        self._pods_in[record.namespace] -= 1
-        if not self._pods_in[record.namespace]:
-            del self._pods_in[record.namespace]
+        self._leave(record.namespace)
 
     def relabel(self, record: PodRecord, labels: dict[str, str]) -> bool:
         """Sets the labels of a pod that already counts. Returns False, and changes nothing, if a counter depends on a
@@ -145,6 +143,21 @@ class PodColumns:
             self._labels.set(record.slot, labels)
             record.labels = self._labels.of_row(record.slot)
         return True
+
+    def _enter(self, namespace: str) -> int:
+        """Counts one more pod of the namespace. Returns the namespace's code, which it has while pods are in it."""
+        self._pods_in[namespace] = self._pods_in.get(namespace, 0) + 1
+        code = self._namespace_codes.get(namespace)
+        if code is None:
+            code = self._free_codes.pop() if self._free_codes else len(self._namespace_codes)
+            self._namespace_codes[namespace] = code
+        return code
+
+    def _leave(self, namespace: str) -> None:
+        self._pods_in[namespace] -= 1
+        if not self._pods_in[namespace]:
+            del self._pods_in[namespace]
+            self._free_codes.append(self._namespace_codes.pop(namespace))
 
     def _open(self) -> int:
         if self._size == len(self._row):
@@ -206,12 +219,12 @@ class PodColumns:
         holds a reference to it."""
         counter = self._queries.get(question)
         if counter is None:
-            counter = PodCounter(self._count(question), self._node_labels)
+            counter = PodCounter(self._count_again(question), self._node_labels)
             self._queries.add(question, counter)
         return counter
 
     def _count_again(self, question: PodQuery) -> Any:
-        """Counts the pods of a lazy counter."""
+        """Counts the pods of a new counter, or again those of a lazy one."""
         self._compared += self._size * len(question)
         return self._count(question)
 
@@ -222,16 +235,31 @@ class PodColumns:
         return np.bincount(self._row[: self._size][there], minlength=64)
 
     def _selected(self, term: PodSelectorTerm) -> BoolColumn:
-        covered = np.array([self.covers(term, name) for name in self._namespaces.names])
-        found: BoolColumn = covered[self._namespace[: self._size]]
         if term.selector.nothing:
             return np.zeros(self._size, np.bool_)
+        found = self._within(term)
         if term.skip_terminating:
             found &= ~self._leaving[: self._size]
         if term.nominated_only:
             found &= self._waiting[: self._size]
         for wanted in term.selector.requirements:
             found &= self._labelled(wanted)
+        return found
+
+    def _within(self, term: PodSelectorTerm) -> BoolColumn:
+        """Returns which slots are of pods in the term's namespaces. A term that only names its namespaces costs the
+        same however many others have pods."""
+        namespaces, codes = self._namespace[: self._size], self._namespace_codes
+        if term.namespace_selector == EVERYTHING:
+            return np.ones(self._size, np.bool_)
+        named = term.namespace_selector.nothing
+        among = term.namespaces if named else codes
+        covered = [name for name in among if name in codes and self.covers(term, name)]
+        if len(covered) == 1:
+            return np.equal(namespaces, codes[covered[0]])
+        meant = np.zeros(len(codes) + len(self._free_codes), np.bool_)
+        meant[[codes[name] for name in covered]] = True
+        found: BoolColumn = meant[namespaces]
         return found
 
     def covers(self, term: PodSelectorTerm, namespace: str) -> bool:
@@ -276,9 +304,9 @@ class PodColumns:
         """Returns the labels of a namespace; none if it is not known."""
         return self._namespace_labels.get(namespace, {})
 
-    def has_met(self, namespace: str) -> bool:
-        """Returns whether a pod of this namespace has ever counted on a node."""
-        return self._namespaces.find(namespace) != UNKNOWN
+    def has_pods(self, namespace: str) -> bool:
+        """Returns whether a pod of this namespace counts on a node."""
+        return namespace in self._pods_in
 
     # --- other changes that concern counters ----------------------------------------------------------------------
 

@@ -291,7 +291,7 @@ class EventHandlers:
             self.log_bad_object(f"{kind} {key}", str(problem))
             return
         resource, fresh = EVENTS.get(kind), key not in known
-        if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
+        if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_pods(key)):
             self._wake_if_terms_changed(selected)
         if kind in TENANT_KINDS:
             self._apply_tenants()
