@@ -45,8 +45,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## see it work: a cluster in the box, the real scheduler, a story in acts (DEMO_ARGS=--keep)
 	$(PY) -m kubenexus demo $(DEMO_ARGS)
 
+# Tests start many processes. Without bytecode each compiles the whole package: 0.4 s.
 test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
-	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cache, once (or name KUBEBUILDER_ASSETS)
 	$(PY) -m tests.e2e.controlplane.build

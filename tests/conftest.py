@@ -1,12 +1,15 @@
-"""How hard Hypothesis tries, and that whoever is interrupted ends.
+"""How hard Hypothesis tries, how rarely garbage is collected, and that whoever is interrupted ends.
 
 `HYPOTHESIS_PROFILE=thorough make test` looks for what the quick run did not find.
 """
 
+import gc
 import os
 import signal
 
 from hypothesis import HealthCheck, Phase, settings
+
+from kubenexus.base import gc_tuning
 
 BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -20,3 +23,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A shell that starts us in the background lets us ignore Ctrl-C, and whatever we start would ignore it, too: a program
 # that is interrupted by a test would never end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Sets the garbage collector as a scheduler does. What was imported and collected is millions of objects: looking
+    through them took each full collection half a second. One test in fourteen: 60 s of CPU before, 46 s now."""
+    gc.collect()
+    gc_tuning.freeze_after_import()

@@ -11,4 +11,6 @@ def _collector() -> Iterator[None]:
     before = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as in tests/conftest.py
     gc.set_threshold(*before)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.soak import objects, report
+from bench.soak import churn, objects, report
 from bench.soak.__main__ import main
 from bench.soak.picture import nice
 from bench.soak.report import Plan, Soak
@@ -100,7 +100,8 @@ def test_jobs_have_names_of_their_own_and_some_have_wishes() -> None:
     assert sum(len(each["spec"]) > 3 for each in pods) == 8
 
 
-def test_a_small_soak_runs_to_its_end(tmp_path: Path) -> None:
+def test_a_small_soak_runs_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(churn, "HUGE_LIVES", 0.5)  # seconds that a pod which fits nowhere waits
     wanted = ["--pods", "60", "--nodes", "5", "--alive", "30", "--every", "0.2", "--rest", "0.1"]
     files = [f"--json={tmp_path / 'soak.json'}", f"--picture={tmp_path / 'soak.svg'}"]
     done = CliRunner().invoke(main, [*wanted, *files], catch_exceptions=False)

@@ -1,6 +1,7 @@
 """The page of deliberate differences: every row names tests that exist. Tests without a better place are here."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ ROWS = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.s
 TEST = re.compile(r"\[(test_\w+)\]\(\.\./(tests/[\w/]+\.py)\)")
 
 
+@functools.cache
 def functions_of(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}

@@ -1,5 +1,6 @@
 """Each row of the page of other schedulers' failures lists exactly the tests that are named after it."""
 
+import functools
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -15,6 +16,7 @@ ROWS = {
 NUMBER = re.compile(r"_f(\d\d)(?=_)")
 
 
+@functools.cache
 def numbered_tests() -> dict[str, set[tuple[str, Path]]]:
     """By the number of a row: the tests whose names begin with it."""
     found: dict[str, set[tuple[str, Path]]] = defaultdict(set)

@@ -119,12 +119,19 @@ def test_pages_have_no_riddles(page: Path) -> None:
     assert list(riddles([(1, page.read_text(encoding="utf-8"))])) == []
 
 
-def test_no_class_is_called_by_a_metaphor() -> None:
+@pytest.fixture(scope="module")
+def nodes() -> dict[Path, list[ast.AST]]:
+    """The nodes of each module, parsed once and forgotten after these tests."""
+    return {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in MODULES}
+
+
+def test_no_class_is_called_by_a_metaphor(nodes: dict[Path, list[ast.AST]]) -> None:
+    old = set(OLD_CLASSES.split())
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and node.name in OLD_CLASSES.split()
+        for node in nodes[path]
+        if isinstance(node, ast.ClassDef) and node.name in old
     ]
     assert found == []
 
@@ -134,13 +141,13 @@ def test_no_module_is_called_by_a_metaphor() -> None:
     assert sorted(paths & set(OLD_MODULES.split())) == []
 
 
-def test_no_message_names_an_old_method_of_the_plugin_contract() -> None:
+def test_no_message_names_an_old_method_of_the_plugin_contract(nodes: dict[Path, list[ast.AST]]) -> None:
     """A plugin author who reads one would look for a method that is not there."""
     found = []
     for path in MODULES:
         if path.name == "registry.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes[path]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 names = re.findall(r"`(\w+)`", node.value)
                 found += [f"{path.name}:{node.lineno}: {name}" for name in names if name in _OLD_CONTRACT]

@@ -3,8 +3,9 @@ order. The lease has a thread of its own, which shares nothing with the loop but
 (`app.election.leader_thread`)."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "kubenexus"
 # Nothing in a cluster runs these.
@@ -21,17 +22,21 @@ THREADS = {"app/election/leader_thread.py": {"threading"}}
 LOCKS = {"client/exec_plugin.py": ["asyncio.Lock"]}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        inside = path.relative_to(SOURCE)
-        if inside.parts[0] not in ELSEWHERE:
-            yield inside.as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+Nodes = list[ast.AST]
 
 
-def imported(tree: ast.Module) -> set[str]:
+@pytest.fixture(scope="module")
+def modules() -> dict[str, Nodes]:
+    """The nodes of each module, in no order. They are parsed once, and forgotten after these tests."""
+    inside = {path.relative_to(SOURCE): path for path in sorted(SOURCE.rglob("*.py"))}
+    parsed = {each.as_posix(): path for each, path in inside.items() if each.parts[0] not in ELSEWHERE}
+    return {each: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for each, path in parsed.items()}
+
+
+def imported(nodes: Nodes) -> set[str]:
     """The first parts of all names."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -39,28 +44,31 @@ def imported(tree: ast.Module) -> set[str]:
     return found
 
 
-def calls(tree: ast.Module, *names: str) -> list[ast.Call]:
+def calls(nodes: Nodes, *names: str) -> list[ast.Call]:
     """Calls of functions or methods of these names."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [call for call in found if ast.unparse(call.func).split(".")[-1] in names]
+    return [node for node in nodes if isinstance(node, ast.Call) and _last_name(node.func) in names]
 
 
-def test_f63_only_the_lease_has_a_thread_of_its_own() -> None:
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def test_f63_only_the_lease_has_a_thread_of_its_own(modules: dict[str, Nodes]) -> None:
     threads = {"threading", "_thread", "concurrent", "multiprocessing", "queue"}
-    assert {path: found for path, tree in modules() if (found := imported(tree) & threads)} == THREADS
+    assert {path: found for path, nodes in modules.items() if (found := imported(nodes) & threads)} == THREADS
 
 
-def test_f63_what_runs_beside_the_loop_is_named_here() -> None:
-    found = {path: calls(tree, "to_thread", "run_in_executor") for path, tree in modules()}
+def test_f63_what_runs_beside_the_loop_is_named_here(modules: dict[str, Nodes]) -> None:
+    found = {path: calls(nodes, "to_thread", "run_in_executor") for path, nodes in modules.items()}
     assert {path: [ast.unparse(call.args[0]) for call in some] for path, some in found.items() if some} == BESIDE
 
 
-def test_f63_nobody_waits_while_placements_are_only_tried() -> None:
+def test_f63_nobody_waits_while_placements_are_only_tried(modules: dict[str, Nodes]) -> None:
     """Until a transaction is kept or rolled back, counters hold what no pod has: no other task may run."""
     tried = [
         (path, step)
-        for path, tree in modules()
-        for step in ast.walk(tree)
+        for path, nodes in modules.items()
+        for step in nodes
         if isinstance(step, ast.With)
         and any(ast.unparse(each.context_expr).endswith((".attempt()", ".transaction()")) for each in step.items)
     ]
@@ -69,6 +77,10 @@ def test_f63_nobody_waits_while_placements_are_only_tried() -> None:
     assert [path for path, step in tried if any(isinstance(inside, waits) for inside in ast.walk(step))] == []
 
 
-def test_f63_there_is_one_lock() -> None:
-    found = {path: calls(tree, "Lock", "RLock", "Condition") for path, tree in modules() if "asyncio" in imported(tree)}
+def test_f63_there_is_one_lock(modules: dict[str, Nodes]) -> None:
+    found = {
+        path: calls(nodes, "Lock", "RLock", "Condition")
+        for path, nodes in modules.items()
+        if "asyncio" in imported(nodes)
+    }
     assert {path: [ast.unparse(call.func) for call in some] for path, some in found.items() if some} == LOCKS

@@ -9,25 +9,29 @@ SOURCE = Path(__file__).parents[2] / "src" / "kubenexus"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
+def nodes_of(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
+def modules() -> Iterator[tuple[str, list[ast.AST]]]:
     for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+        yield path.relative_to(SOURCE).as_posix(), nodes_of(path.read_text(encoding="utf-8"))
 
 
 def is_property(method: Function) -> bool:
     return any("property" in ast.unparse(each) for each in method.decorator_list)
 
 
-def methods(tree: ast.Module) -> set[str]:
+def methods(nodes: list[ast.AST]) -> set[str]:
     """The names of functions and methods that are called, not read."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
+    functions = [node for node in nodes if isinstance(node, Function)]
     return {each.name for each in functions if not is_property(each)}
 
 
-def data(tree: ast.Module) -> set[str]:
+def data(nodes: list[ast.AST]) -> set[str]:
     """The names of attributes, fields and properties."""
-    found = {node.name for node in ast.walk(tree) if isinstance(node, Function) and is_property(node)}
-    for node in ast.walk(tree):
+    found = {node.name for node in nodes if isinstance(node, Function) and is_property(node)}
+    for node in nodes:
         if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
             found.add(node.attr if isinstance(node, ast.Attribute) else node.id)
         elif isinstance(node, ast.arg):
@@ -44,10 +48,10 @@ def pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
             yield target, node.value
 
 
-def late(tree: ast.Module, functions: set[str]) -> list[str]:
+def late(nodes: list[ast.AST], functions: set[str]) -> list[str]:
     """Assignments of a function to an attribute of an object other than self."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         for target, value in pairs(node) if isinstance(node, ast.Assign) else ():
             name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
             is_function = isinstance(value, ast.Lambda) or name in functions
@@ -63,7 +67,7 @@ KNOWN = {"app/http/serving_certificates.py": ["self.context.sni_callback"]}
 def test_no_function_is_assigned_to_an_object_after_its_construction() -> None:
     trees = dict(modules())
     functions = set().union(*map(methods, trees.values())) - set().union(*map(data, trees.values()))
-    found = {path: [each.partition(": ")[2] for each in late(tree, functions)] for path, tree in trees.items()}
+    found = {path: [each.partition(": ")[2] for each in late(nodes, functions)] for path, nodes in trees.items()}
     assert {path: some for path, some in found.items() if some} == KNOWN
 
 
@@ -71,4 +75,4 @@ def test_the_check_finds_what_it_looks_for() -> None:
     text = (
         "class A:\n    def ran(self): ...\n\na, b = A(), A()\na.done = b.ran\na.x, a.y = 1, lambda: 2\na.z = b.data\n"
     )
-    assert late(ast.parse(text), methods(ast.parse(text))) == ["5: a.done", "6: a.y"]
+    assert late(nodes_of(text), methods(nodes_of(text))) == ["5: a.done", "6: a.y"]
