@@ -86,7 +86,7 @@ bench: $(READY) ## measure decisions; prints a table and writes build/bench.json
 bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 75 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.live $(BENCH_ARGS)
 
-bench-latency: $(READY) ## how soon a gang starts once its last pod exists, 3 minutes (BENCH_ARGS=...)
+bench-latency: $(READY) ## how soon pods are bound, and gangs once their last pod exists, 5 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.latency $(BENCH_ARGS)
 
 bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time, 1 minute; fails above a quarter

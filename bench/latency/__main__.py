@@ -1,4 +1,4 @@
-"""`python -m bench.latency`: prints how soon gangs start, and writes every single wait to a file."""
+"""`python -m bench.latency`: prints how soon pods and gangs are bound, and writes every single wait to a file."""
 
 import asyncio
 import tempfile
@@ -16,6 +16,8 @@ from bench.report import machine
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(1), default=1_000, show_default=True)
+@click.option("--pods", type=click.IntRange(0), default=2_000, show_default=True, help="Single ones, by the clock.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), default=20.0, show_default=True, help="A second.")
 @click.option("--gangs", type=click.IntRange(1), default=60, show_default=True, help="One after the other.")
 @click.option("--size", type=click.IntRange(2), default=8, show_default=True, help="Pods of each.")
 @click.option("--every", default=2.0, show_default=True, help="Seconds between two of them.")
@@ -23,7 +25,7 @@ from bench.report import machine
 @click.option("--rush", type=click.IntRange(1), default=100, show_default=True, help="Gangs at once, at the end.")
 @click.option("--json", "file", type=click.Path(path_type=Path), default=Path("build/latency.json"), show_default=True)
 def main(file: Path, **plan: Any) -> None:
-    """How soon a gang is bound once its last pod was created."""
+    """How soon a pod is bound once it was created, and a gang once its last pod was."""
     click.echo(machine())
     problem = ""
     with tempfile.TemporaryDirectory(prefix="kubenexus-latency-") as folder:

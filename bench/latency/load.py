@@ -1,4 +1,5 @@
-"""The load: gangs are created, and a watch tells when each is bound as a whole. All moments are of this one clock."""
+"""The load: pods and gangs are created, and a watch tells when each is bound as a whole. All moments are of this one
+clock."""
 
 import asyncio
 from typing import Any
@@ -17,9 +18,9 @@ LEAST = "pod-group.scheduling.kubenexus.io/min-available"
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Of one gang, in seconds since 1970: the first create is sent, the last create is sent, the watch tells of the
-    last bind. That the last pod exists is not known before the server has answered; but an answer may be read late,
-    and what is being sent was not there before."""
+    """Of one gang or pod, in seconds since 1970: the first create is sent, the last create is sent, the watch tells of
+    the last bind. That the last pod exists is not known before the server has answered; but an answer may be read
+    late, and what is being sent was not there before."""
 
     began: float
     last: float
@@ -45,7 +46,13 @@ class Load:
 
     async def gang(self, name: str, size: int) -> Wait:
         """Creates it, all members but one at once and then the last, and waits until it is bound."""
-        pods = [member(name, size, number) for number in range(size)]
+        return await self._create(name, [member(name, size, number) for number in range(size)])
+
+    async def pod(self, name: str, app: str) -> Wait:
+        """Creates a pod of an app, and waits until it is bound."""
+        return await self._create(name, [a_pod(f"{name}-0", {"app": app})])
+
+    async def _create(self, name: str, pods: list[dict[str, Any]]) -> Wait:
         self._left[name] = {pod["metadata"]["name"] for pod in pods}
         bound = self._bound[name] = asyncio.get_running_loop().create_future()
         began = CLOCK.now()
@@ -71,7 +78,10 @@ class Load:
 
 
 def member(gang: str, size: int, number: int) -> dict[str, Any]:
+    return a_pod(f"{gang}-{number}", {NAME: gang, LEAST: str(size)})
+
+
+def a_pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
     requests = {"resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
     spec = {"schedulerName": SCHEDULER, "containers": [{"name": "main", "image": "app:1", **requests}]}
-    labels = {NAME: gang, LEAST: str(size)}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{gang}-{number}", "labels": labels}, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}

@@ -1,4 +1,4 @@
-"""Waits of gangs as a table, and beside what was promised."""
+"""Waits of pods and gangs as a table, and beside what was promised."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,14 +6,16 @@ from bench.latency.load import Wait
 from bench.latency.run import Latency
 from bench.live.targets import Judgement
 
-HEAD = ("gangs", "pods each", "how", "p50 ms", "p99 ms", "longest ms", "first create to last bind, s")
-P50, P99, LARGE = 50.0, 150.0, 1000.0  # milliseconds
+HEAD = ("jobs", "pods each", "how", "p50 ms", "p99 ms", "longest ms", "first create to last bind, s")
+POD_P50, POD_P99 = 5.0, 15.0  # milliseconds
+P50, P99, LARGE = 50.0, 150.0, 1000.0
 
 
 def table(found: Latency) -> str:
-    """Markdown. Waits are from the creation of a gang's last pod to its last bind."""
+    """Markdown. Waits are from the creation of a job's last pod to its last bind."""
     plan = found.plan
-    rows = [
+    rows = [_cells(found.pods, 1, f"{plan.rate:g} a second")] if found.pods else []
+    rows += [
         _cells(found.steady, plan.size, f"one every {plan.every:g} s"),
         _cells(found.large, plan.large, "one after the other"),
         _cells(found.rush, plan.size, "at once"),
@@ -24,6 +26,10 @@ def table(found: Latency) -> str:
 def judge(found: Latency) -> Iterator[Judgement]:
     """In milliseconds."""
     steady, large = f"{found.plan.size} pods", f"{found.plan.large} pods"
+    if found.pods:
+        pods, single = f"{found.plan.rate:g} pods/s", "pod created to bound, ms:"
+        yield Judgement(f"{single} p50 of {len(found.pods)}", pods, POD_P50, ms(found.pods, 50))
+        yield Judgement(f"{single} p99 of {len(found.pods)}", pods, POD_P99, ms(found.pods, 99))
     what = "last pod created to all bound, ms:"
     yield Judgement(f"{what} p50 of {len(found.steady)} gangs", steady, P50, ms(found.steady, 50))
     yield Judgement(f"{what} p99 of {len(found.steady)} gangs", steady, P99, ms(found.steady, 99))
@@ -31,7 +37,7 @@ def judge(found: Latency) -> Iterator[Judgement]:
 
 
 def ms(waits: Sequence[Wait], percent: int) -> float:
-    """The wait that so many percent of the gangs did not exceed."""
+    """The wait that so many percent did not exceed."""
     ordered = sorted(each.seconds for each in waits)
     return 1000 * ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 

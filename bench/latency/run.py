@@ -1,4 +1,5 @@
-"""One measurement from beginning to end: a server, a scheduler, nodes, and gangs one by one, large, and all at once."""
+"""One measurement from beginning to end: a server, a scheduler, nodes, pods by the clock, and gangs one by one, large,
+and all at once."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,15 +16,18 @@ from kubenexus.testing.controlplane import ManagedProcess
 
 PATIENCE = 120.0  # seconds for any one part
 LARGE_ONES = 5
+APPS = 20  # whose replicas the single pods are
 
 Found = TypeVar("Found")
 
 
 class Plan(NamedTuple):
-    """`gangs` of `size` pods, one every so many seconds; then some of `large` pods, one after the other; then a `rush`
-    of so many gangs of `size`."""
+    """Single `pods`, `rate` of them a second; then `gangs` of `size` pods, one every so many seconds; then some of
+    `large` pods, one after the other; then a `rush` of so many gangs of `size`."""
 
     nodes: int
+    pods: int
+    rate: float
     gangs: int
     size: int
     every: float
@@ -35,13 +39,14 @@ class Latency(msgspec.Struct, frozen=True):
     """What came of it."""
 
     plan: Plan
+    pods: list[Wait]
     steady: list[Wait]
     large: list[Wait]
     rush: list[Wait]
 
 
 class NotBound(Exception):
-    """Gangs were left without nodes; the message has the end of the scheduler's log."""
+    """Pods were left without nodes; the message has the end of the scheduler's log."""
 
 
 async def measure(folder: Path, plan: Plan) -> Latency:
@@ -52,10 +57,23 @@ async def measure(folder: Path, plan: Plan) -> Latency:
             ours, load = scheduler(server).program, Load(client)
             async with beside(load.run()):
                 await _within(load.gang("first", plan.size), ours)
+                pods = await _within(by_the_clock(load, plan), ours, plan.pods / plan.rate)
                 steady = await _within(one_by_one(load, plan), ours, plan.gangs * plan.every)
                 large = [await _within(load.gang(f"large-{n}", plan.large), ours) for n in range(LARGE_ONES)]
                 rush = await _within(all_at_once(load, plan), ours)
-            return Latency(plan, steady, large, rush)
+            return Latency(plan, pods, steady, large, rush)
+
+
+async def by_the_clock(load: Load, plan: Plan) -> list[Wait]:
+    """Each at its own moment since the first, whether those before are bound or not: a load that waits for the
+    scheduler would hide its pauses."""
+    loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[Wait]]()
+    begin = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for number in range(plan.pods):
+            await asyncio.sleep(begin + number / plan.rate - loop.time())
+            tasks.append(group.create_task(load.pod(f"single-{number}", f"app-{number % APPS}")))
+    return [task.result() for task in tasks]
 
 
 async def one_by_one(load: Load, plan: Plan) -> list[Wait]:
@@ -77,4 +95,4 @@ async def _within(doing: Coroutine[Any, Any, Found], ours: ManagedProcess, more:
         async with asyncio.timeout(PATIENCE + more):
             return await doing
     except TimeoutError:
-        raise NotBound(f"gangs are not bound after {PATIENCE + more:.0f} s\n{ours.tail()}") from None
+        raise NotBound(f"pods are not bound after {PATIENCE + more:.0f} s\n{ours.tail()}") from None

@@ -1,7 +1,8 @@
-"""How waits of gangs are taken and told; and a very small measurement, with all its processes."""
+"""How waits of pods and gangs are taken and told; and a very small measurement, with all its processes."""
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -12,14 +13,15 @@ from click.testing import CliRunner
 from bench.latency import report
 from bench.latency.__main__ import main
 from bench.latency.load import LEAST, NAME, Load, Wait, member
-from bench.latency.run import Latency, NotBound, Plan
+from bench.latency.run import Latency, NotBound, Plan, by_the_clock
 from bench.soak.lookout import Lookout, Seen
 from kubenexus.api.codec import Unreadable
 from kubenexus.client.calls import Call
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.watch_events import WatchEvent
+from kubenexus.sim.virtual.loop import run
 
-PLAN = Plan(nodes=3, gangs=4, size=2, every=0.5, large=5, rush=3)
+PLAN = Plan(nodes=3, pods=2, rate=20.0, gangs=4, size=2, every=0.5, large=5, rush=3)
 
 
 def waits(*milliseconds: float) -> list[Wait]:
@@ -36,22 +38,24 @@ def test_so_many_percent_did_not_wait_longer(percent: int, found: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("steady", "large", "kept"),
+    ("pods", "steady", "large", "kept"),
     [
-        pytest.param([10, 20, 30], [900], [True, True, True], id="all kept"),
-        pytest.param([10, 60, 160], [1100], [False, False, False], id="none kept"),
-        pytest.param([10, 20, 160], [900], [True, False, True], id="one was slow"),
+        pytest.param([1, 2, 3], [10, 20, 30], [900], [True, True, True, True, True], id="all kept"),
+        pytest.param([1, 6, 16], [10, 60, 160], [1100], [False, False, False, False, False], id="none kept"),
+        pytest.param([1, 2, 16], [10, 20, 160], [900], [True, False, True, False, True], id="one was slow"),
+        pytest.param([], [10, 20, 30], [900], [True, True, True], id="no single pods"),
     ],
 )
-def test_promises_are_judged(steady: list[float], large: list[float], kept: list[bool]) -> None:
-    found = Latency(PLAN, waits(*steady), waits(*large), waits(5))
+def test_promises_are_judged(pods: list[float], steady: list[float], large: list[float], kept: list[bool]) -> None:
+    found = Latency(PLAN, waits(*pods), waits(*steady), waits(*large), waits(5))
     assert [each.kept for each in report.judge(found)] == kept
 
 
 def test_the_table_has_a_row_for_each_part() -> None:
-    rows = report.table(Latency(PLAN, waits(10, 20), waits(30), waits(500, 600, 700))).splitlines()
+    rows = report.table(Latency(PLAN, waits(2, 4), waits(10, 20), waits(30), waits(500, 600, 700))).splitlines()
     assert len({row.count("|") for row in rows}) == 1
     assert rows[2:] == [
+        "| 2 | 1 | 20 a second | 4.0 | 4.0 | 4.0 | 1.00 |",
         "| 2 | 2 | one every 0.5 s | 20.0 | 20.0 | 20.0 | 1.02 |",
         "| 1 | 5 | one after the other | 30.0 | 30.0 | 30.0 | 1.03 |",
         "| 3 | 2 | at once | 600.0 | 700.0 | 700.0 | 1.70 |",
@@ -67,10 +71,12 @@ def test_members_of_a_gang_need_each_other() -> None:
 class Server:
     """Takes whatever it is sent."""
 
-    sent = 0
+    def __init__(self, on_send: Callable[[], None] = lambda: None) -> None:
+        self.sent, self._on_send = 0, on_send
 
     async def send(self, call: Call, *, timeout: float) -> bytes:
         self.sent += 1
+        self._on_send()
         return b""
 
 
@@ -108,23 +114,41 @@ def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
     assert wait.began <= wait.last <= wait.bound
 
 
+def test_pods_come_by_the_clock_whether_those_before_are_bound_or_not() -> None:
+    async def story() -> list[float]:
+        loop, moments = asyncio.get_running_loop(), list[float]()
+        load = Load(cast(ApiClient, Server(lambda: moments.append(loop.time()))))
+        pods = asyncio.create_task(by_the_clock(load, PLAN._replace(pods=4, rate=100.0)))
+        await asyncio.sleep(1.0)
+        for number in range(4):
+            load.see(seen(f"single-{number}-0", "n1"))
+        assert len(await pods) == 4
+        return [moment - moments[0] for moment in moments]
+
+    assert run(story()) == pytest.approx([0.0, 0.01, 0.02, 0.03])
+
+
 def test_gangs_that_are_left_without_nodes_end_it_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     async def measure(folder: Path, plan: Plan) -> Latency:
         async with asyncio.TaskGroup():  # as the watch is beside it
-            raise NotBound("gangs are not bound after 120 s")
+            raise NotBound("pods are not bound after 120 s")
 
     monkeypatch.setattr("bench.latency.__main__.measure", measure)
     done = CliRunner().invoke(main, [])
-    assert (done.exit_code, done.stderr) == (1, "Error: gangs are not bound after 120 s\n")
+    assert (done.exit_code, done.stderr) == (1, "Error: pods are not bound after 120 s\n")
 
 
 def test_a_small_measurement_runs_to_its_end(tmp_path: Path) -> None:
-    wanted = ["--nodes", "5", "--gangs", "3", "--size", "2", "--every", "0.05", "--large", "4", "--rush", "5"]
+    pods, gangs = ["--pods", "6", "--rate", "100"], ["--gangs", "3", "--size", "2", "--every", "0.05"]
+    wanted = ["--nodes", "5", *pods, *gangs, "--large", "4", "--rush", "5"]
     file = tmp_path / "latency.json"
     done = CliRunner().invoke(main, [*wanted, f"--json={file}"], catch_exceptions=False)
     assert done.exit_code == 0
     found = json.loads(file.read_text())["found"]
-    assert [len(found[part]) for part in ("steady", "large", "rush")] == [3, 5, 5]
+    assert [len(found[part]) for part in ("pods", "steady", "large", "rush")] == [6, 3, 5, 5]
     assert all(each["began"] < each["last"] < each["bound"] for each in found["steady"])
+    assert all(each["began"] <= each["last"] < each["bound"] for each in found["pods"])
+    assert "| 6 | 1 | 100 a second |" in done.output
+    assert "pod created to bound, ms: p99 of 6" in done.output
     assert "| 5 | 2 | at once |" in done.output
     assert "p99 of 3 gangs" in done.output
