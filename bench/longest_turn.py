@@ -2,8 +2,8 @@
 
 A whole scheduler in virtual time on a cluster of 5,000 nodes meets one object after the other, each with one field
 grown to what an API server accepts (and to sizes below, where the budget lets it pass): pods that wait, pods that
-somebody bound, nodes and other kinds. Every callback of the event loop is timed; the longest is the figure, and of a
-scene played three times the least.
+somebody bound, nodes and other kinds; and many objects at once. Every callback of the event loop is timed; the longest
+is the figure, and of a scene played three times the least.
 """
 
 from collections.abc import AsyncIterator, Iterator

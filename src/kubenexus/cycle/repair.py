@@ -186,7 +186,8 @@ def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Cha
     """Computes some rows as columns. Returns whether the feasibility of any moved."""
     view, usage, size, of_node = Nodes(columns, rows), table.usage, len(table.feasible), change is Change.NODE
     filters = [column for column in table.filters if not column.traits.stamped] if of_node else usage.filters
-    scores = _row_scores(table) if of_node else usage.scores
+    # A quiet plugin is not called: its score stays the same on all rows.
+    scores = [score for score in _row_scores(table) if not score.traits.quiet] if of_node else usage.scores
     changed = of_node  # a node that came, went or was blocked changes feasibility without any filter
     combined = table.combined_scores(view) if usage.combined and not of_node else None
     for column in filters:

@@ -238,4 +238,5 @@ def _class_plugins(traits: PluginTraits, quiet: bool) -> PluginTraits:
     """Returns the traits of a plugin for a class."""
     stamped = traits.stamped and not quiet
     repaired, job = traits.usage and not stamped and not quiet, traits.job and not quiet
-    return traits._replace(stamped=stamped, repaired=repaired, quiet=quiet, job=job)
+    cluster, feasible = traits.cluster and not quiet, traits.feasible and not quiet
+    return traits._replace(stamped=stamped, repaired=repaired, quiet=quiet, job=job, cluster=cluster, feasible=feasible)
