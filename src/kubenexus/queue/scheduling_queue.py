@@ -157,6 +157,10 @@ class SchedulingQueue:
             in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
 
+    def has_jobs_of(self, namespace: str) -> bool:
+        """Whether a job of this namespace is queued."""
+        return namespace in self._namespace_jobs
+
     def on_tenant_change(self, namespace: str) -> None:
         """Signs and sorts the jobs of a namespace again whose tenants have changed, and wakes those that this may help:
         some at once, the others in the next turns (`tick`)."""

@@ -291,7 +291,7 @@ class EventHandlers:
             self.log_bad_object(f"{kind} {key}", str(problem))
             return
         resource, fresh = EVENTS.get(kind), key not in known
-        if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_pods(key)):
+        if kind == "Namespace" and (not fresh or self._has_pods(key)):
             self._wake_if_terms_changed(selected)
         if kind in TENANT_KINDS:
             self._apply_tenants()
@@ -327,6 +327,10 @@ class EventHandlers:
     def _changed(self, kind: str, thing: Any) -> None:
         if kind == "PersistentVolumeClaim":
             self._volumes.on_claim_changed(thing.metadata.key)
+
+    def _has_pods(self, namespace: str) -> bool:
+        """Whether any pod of a namespace runs or waits: terms may select one that runs, or a waiting pod itself."""
+        return self.ledger.nodes.pods.has_pods(namespace) or self.queue.has_jobs_of(namespace)
 
     def _wake_if_terms_changed(self, selected: int) -> None:
         """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""
