@@ -33,6 +33,7 @@ from kubenexus.testing.large.pods import Json, plain
 NODES = 5_000
 RESIDENTS = 0.2  # pods a node
 PAGE = 250
+LINES = 256  # of a watch that a reflector reads at once
 CLAIMS = 500
 _CONFIG = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -185,10 +186,11 @@ class LargeCluster:
         batch = decode_watch_lines([line], watch_target(resource).type)
         self._hearer(resource).events(batch.changes)
 
-    async def _hear_all(self, lines: list[tuple[ApiResource, list[bytes]]]) -> None:
-        for resource, some in lines:
+    async def _hear_all(self, watches: list[tuple[ApiResource, list[bytes]]]) -> None:
+        for resource, some in watches:
             target = watch_target(resource)
-            for portion in portions(some, [*map(len, some)]):
+            batches = (some[first : first + LINES] for first in range(0, len(some), LINES))
+            for portion in (each for lines in batches for each in portions(lines, [*map(len, lines)])):
                 for part in split_batch(decode_watch_lines(portion, target.type), target.work):
                     self._hearer(resource).events(part.changes)
                     await asyncio.sleep(0)
