@@ -116,10 +116,16 @@ def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
 
 def test_pods_come_by_the_clock_whether_those_before_are_bound_or_not() -> None:
     async def story() -> list[float]:
-        loop, moments = asyncio.get_running_loop(), list[float]()
-        load = Load(cast(ApiClient, Server(lambda: moments.append(loop.time()))))
+        loop, moments, all_sent = asyncio.get_running_loop(), list[float](), asyncio.Event()
+
+        def sent() -> None:
+            moments.append(loop.time())
+            if len(moments) == 4:
+                all_sent.set()
+
+        load = Load(cast(ApiClient, Server(sent)))
         pods = asyncio.create_task(by_the_clock(load, PLAN._replace(pods=4, rate=100.0)))
-        await asyncio.sleep(1.0)
+        await all_sent.wait()
         for number in range(4):
             load.see(seen(f"single-{number}-0", "n1"))
         assert len(await pods) == 4

@@ -4,28 +4,19 @@ Each row is reproduced, or a deliberate change with the id of the bug that it me
 docs/classification-golden.md (`golden_page`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubenexus.api.classification.workload import classify
 from kubenexus.testing.builders import a_pod
 from tests.api.classification.builders import an_owned_pod
+from tests.golden_vectors import Vector
 
 NAME, COMPONENT, TYPE = "app.kubernetes.io/name", "app.kubernetes.io/component", "workload.kubenexus.io/type"
 OWN_GANG = {"pod-group.scheduling.kubenexus.io/name": "g", "pod-group.scheduling.kubenexus.io/min-available": "4"}
 OLD_GANG = {"pod-group.scheduling.sigs.k8s.io/name": "g", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}
 SPARK = {"spark-role": "executor"}
-
-
-class Vector(NamedTuple):
-    """A case, the answer of the first KubeNexus, ours, and the id of the bug if they differ."""
-
-    case: str
-    compute: Callable[[], str]
-    before: str
-    ours: str
-    bug: str = ""
 
 
 def kind(labels: Mapping[str, str] | None = None, **pod: Any) -> str:

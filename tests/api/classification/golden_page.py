@@ -1,6 +1,7 @@
 """Renders the golden vectors as docs/classification-golden.md: `python -m tests.api.classification.golden_page`."""
 
 from tests.api.classification.golden import SECTIONS
+from tests.golden_vectors import render_page
 
 BUGS = {
     "CLS-1": "Of the values of `workload.kubenexus.io/type` only `batch`, in lower case, was packed, and an invalid "
@@ -27,13 +28,7 @@ each.
 
 def render() -> str:
     """Returns the page."""
-    parts = [_HEAD]
-    for title, vectors in SECTIONS.items():
-        parts.append(f"\n## {title}\n\n| case | before | ours | bug |\n|---|---|---|---|\n")
-        parts += [f"| {each.case} | {each.before} | {each.ours} | {each.bug} |\n" for each in vectors]
-    parts.append("\n## The bugs\n\n| | |\n|---|---|\n")
-    parts += [f"| {name} | {text} |\n" for name, text in BUGS.items()]
-    return "".join(parts)
+    return render_page(_HEAD, SECTIONS, BUGS)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Each row is reproduced, or a deliberate change with the id of the bug that it me
 docs/devices-golden.md (`golden_page`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,21 +19,12 @@ from kubenexus.plugins import BUILT_IN, profile_plugins, shipped_profile
 from kubenexus.testing.builders import GPU, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from kubenexus.testing.reference_check import ACCEPTED, plugin_answers
+from tests.golden_vectors import Vector
 
 GIB = 1 << 30
 VRAM, FRAGMENTATION, TOPOLOGY = "VRAMScheduler", "ResourceFragmentationScore", "GPUTopology"
 REFUSED = "refused"
 _PLUGINS = profile_plugins(shipped_profile())
-
-
-class Vector(NamedTuple):
-    """A case, the answer of the first KubeNexus, ours, and the id of the bug if they differ."""
-
-    case: str
-    compute: Callable[[], str]
-    before: str
-    ours: str
-    bug: str = ""
 
 
 def answer(plugin: str, pod: Pod, node: Node, devices: NodeDevices | None = None, *, pods: tuple[Pod, ...] = ()) -> str:

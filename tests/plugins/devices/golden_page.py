@@ -1,5 +1,6 @@
 """Renders the golden vectors as docs/devices-golden.md: `python -m tests.plugins.devices.golden_page`."""
 
+from tests.golden_vectors import render_page
 from tests.plugins.devices.golden import SECTIONS
 
 BUGS = {
@@ -31,13 +32,7 @@ This page is generated from [the vectors](../tests/plugins/devices/golden.py) by
 
 def render() -> str:
     """Returns the page."""
-    parts = [_HEAD]
-    for title, vectors in SECTIONS.items():
-        parts.append(f"\n## {title}\n\n| case | before | ours | bug |\n|---|---|---|---|\n")
-        parts += [f"| {each.case} | {each.before} | {each.ours} | {each.bug} |\n" for each in vectors]
-    parts.append("\n## The bugs\n\n| | |\n|---|---|\n")
-    parts += [f"| {name} | {text} |\n" for name, text in BUGS.items()]
-    return "".join(parts)
+    return render_page(_HEAD, SECTIONS, BUGS)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ Each row is reproduced, or a deliberate change with the id of the bug that it me
 docs/fabric-golden.md (`golden_page`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
 from kubenexus.api.core import Node
 from kubenexus.api.gangs.declaration import TopologyRequest
@@ -14,20 +13,10 @@ from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
 from kubenexus.testing.builders import a_pod
 from kubenexus.testing.harness import a_ledger
+from tests.golden_vectors import Vector
 from tests.plugins.network_fabric.fabric_cluster import PLUGINS, REFUSED, place, score, worker
 from tests.plugins.topology_scoring.spread_cluster import own_pod, points
 from tests.plugins.topology_scoring.spread_cluster import place as spread_place
-
-
-class Vector(NamedTuple):
-    """A case, the answer of the first KubeNexus, ours, and the id of the bug if they differ."""
-
-    case: str
-    compute: Callable[[], str]
-    before: str
-    ours: str
-    bug: str = ""
-
 
 MEMBER = place("m", fabric="infiniband", clique="c0", id="f1", rack="A", zone="a")
 

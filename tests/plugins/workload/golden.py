@@ -9,7 +9,8 @@ from functools import partial
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.keys import gpu, tenant, workload
 from kubenexus.testing.builders import GPU, a_node, a_pod
-from tests.plugins.devices.golden import Vector, answer
+from tests.golden_vectors import Vector
+from tests.plugins.devices.golden import answer
 
 TRAINING, SERVICE = {workload.TYPE.key: "training"}, {workload.TYPE.key: "service"}
 BATCH = {workload.TYPE.key: "batch"}
