@@ -21,7 +21,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.devices.reserved_tier import reserved_rank, reserved_ranks
 from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
 from kubenexus.plugins.workload.signed import workload_of
-from kubenexus.plugins.workload.utilization import Weights, utilization, utilization_of
+from kubenexus.plugins.workload.utilization import Weights, utilization_points
 from kubenexus.plugins.workload.workload_aware import PACK, placement_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -49,14 +49,12 @@ class BackfillScoring:
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
         placement, rank = pod.signed[self.name]
-        which = 0 if placement == PACK else 1
+        points = utilization_points(nodes, self._weights, packs=placement == PACK)
         reserved = nodes.columns.labels.rows_with(tenant.RESERVED_TIER.key)
         if isinstance(nodes, OneNode):
-            points = utilization_of(nodes, self._weights)[which]
             above = reserved_rank(nodes.labels.get(tenant.RESERVED_TIER.key, "")) - rank if reserved else 0
-            return max(points - PER_RANK * max(above, 0), 0)
-        column = nodes.columns.derived.all(utilization(self._weights), nodes.columns)[which]
-        column = column.astype(np.int64) if nodes.rows is None else column[nodes.rows].astype(np.int64)
+            return int(max(points - PER_RANK * max(above, 0), 0))
+        column = points.astype(np.int64)
         if reserved:
             column -= PER_RANK * np.maximum(reserved_ranks(nodes) - rank, 0)
         kept: IntColumn = np.maximum(column, 0)

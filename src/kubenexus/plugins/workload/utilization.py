@@ -49,6 +49,16 @@ def utilization(weights: Weights = Weights()) -> Derivation:  # noqa: B008  # it
     return Derivation(f"utilization by {weights}", of, lambda node: utilization_of(node, weights))
 
 
+def utilization_points(nodes: Nodes, weights: Weights, *, packs: bool) -> Any:
+    """Returns the utilization of each row for pods that are packed, 100 less it for others; a number for one row."""
+    which = 0 if packs else 1
+    if isinstance(nodes, OneNode):
+        return utilization_of(nodes, weights)[which]
+    # The column of all rows is brought up to date once for all classes, so some rows are taken out of it.
+    column = nodes.columns.derived.all(utilization(weights), nodes.columns)[which]
+    return column.copy() if nodes.rows is None else column[nodes.rows]
+
+
 def utilization_of(node: OneNode, weights: Weights) -> tuple[int, int]:
     """Returns the same for one row, as plain numbers."""
     there, taken, known = node.allocs, node.uses, node.columns.resources.of_devices

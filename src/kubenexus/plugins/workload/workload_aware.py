@@ -17,9 +17,9 @@ from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.workload.signed import workload_of
-from kubenexus.plugins.workload.utilization import Weights, utilization, utilization_of
+from kubenexus.plugins.workload.utilization import Weights, utilization_points
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import Nodes
 
 PACK: Final = "pack"
 SPREAD: Final = "spread"
@@ -40,7 +40,6 @@ class WorkloadAwareScoring:
             int(args.get("memoryWeight", usual.memory)),
             int(args.get("gpuWeight", usual.devices)),
         )
-        self._utilization = utilization(self._weights)
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         return placement_of(pod)
@@ -51,12 +50,7 @@ class WorkloadAwareScoring:
 
     def scores(self, pod: PodClass, nodes: Nodes) -> Any:
         """Returns the scores; also called by the rule that combines this plugin with those of resources."""
-        which = 0 if pod.signed[self.name] == PACK else 1
-        if isinstance(nodes, OneNode):
-            return utilization_of(nodes, self._weights)[which]
-        # The column of all rows is brought up to date once for all classes, so some rows are taken out of it.
-        column = nodes.columns.derived.all(self._utilization, nodes.columns)[which]
-        return column.copy() if nodes.rows is None else column[nodes.rows]
+        return utilization_points(nodes, self._weights, packs=pod.signed[self.name] == PACK)
 
 
 def placement_of(pod: Pod) -> str:
