@@ -52,15 +52,24 @@ class Controller(threading.Thread):
 
     def run(self) -> None:
         while not self._over.wait(PAUSE):
-            pods = {pod.key.partition("/")[2]: pod for pod in self._checker.pods() if pod.scheduler == SCHEDULER}
-            self._kubelet(pods)
-            with self._lock:
-                gangs = list(self._gangs.values())
-            for gang in gangs:
-                missing = [name for name in gang.members() if name not in pods]
-                if missing:
-                    self.replaced += len(missing)
-                    self._cluster.create_members(gang.name, gang.minimum, gang.cpu, missing)
+            self.look()
+
+    def look(self) -> None:
+        """Ends and starts pods as a kubelet does, and creates the members that are missing. A gang that is retired
+        meanwhile keeps no member: what was created after its other members were deleted is deleted again."""
+        pods = {pod.key.partition("/")[2]: pod for pod in self._checker.pods() if pod.scheduler == SCHEDULER}
+        self._kubelet(pods)
+        with self._lock:
+            gangs = list(self._gangs.values())
+        for gang in gangs:
+            missing = [name for name in gang.members() if name not in pods]
+            if missing:
+                self.replaced += len(missing)
+                self._cluster.create_members(gang.name, gang.minimum, gang.cpu, missing)
+                with self._lock:
+                    retired = gang.name not in self._gangs
+                if retired:
+                    self._cluster.delete(missing)
 
     def stop(self) -> None:
         self._over.set()

@@ -118,8 +118,9 @@ class Lost:
 class Halved:
     """No gang has members on nodes, and fewer than it needs, for longer than its deadline.
 
-    Two exceptions for a gang that was whole: lost members that no controller replaces are not the scheduler's affair,
-    and members that run stay where they are.
+    Three exceptions, as docs/gangs.md has them. Of a gang that was whole, members that run stay where they are, and
+    lost members that no controller replaces are not the scheduler's affair. Of any gang, members that run stay while
+    no member waits for a node: an eviction could not make the gang whole.
     """
 
     name = "halved"
@@ -144,12 +145,13 @@ class Halved:
     def _look_at(self, gang: str, cluster: ObservedCluster) -> None:
         members, needed = cluster.gangs[gang].values(), cluster.needed(gang)
         on_nodes = sum(bool(pod.node) for pod in members)
-        if on_nodes >= needed:
-            cluster.whole.add(gang)
-        elif not on_nodes:
+        if not on_nodes:
             cluster.whole.discard(gang)
+        elif 0 < needed <= on_nodes:
+            cluster.whole.add(gang)
         runs = all(pod.started for pod in members if pod.node)
-        left_alone = gang in cluster.whole and (runs or not any(pod.waits for pod in members))
+        whole, waits = gang in cluster.whole, any(pod.waits for pod in members)
+        left_alone = (whole and runs) or (whole and not waits) or (runs and not waits)
         if 0 < on_nodes < needed and not left_alone:
             cluster.begun.setdefault(gang, cluster.now)
         else:

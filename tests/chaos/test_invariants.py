@@ -193,6 +193,34 @@ def test_members_that_run_stay_when_their_gang_was_whole_and_go_when_it_never_wa
     assert list(laws_at_the_end(cluster)) == []
 
 
+def test_a_gang_of_which_all_members_are_gone_is_judged_from_its_beginning() -> None:
+    cluster = half_of_a_gang()
+    member(cluster, "c", "n")
+    for name in "abc":
+        leaves(cluster, name)
+    member(cluster, "d", "n", phase="Running")
+    member(cluster, "e", "n", phase="Running")
+    member(cluster, "f", cpu="9", **refused())
+    assert list(laws_at_the_end(cluster)) == [HALF]
+
+
+def test_a_member_that_runs_stays_while_no_other_waits_even_if_its_gang_was_gone_for_a_moment() -> None:
+    """The replacement of a member is bound in the moment in which all other members are deleted."""
+    cluster = half_of_a_gang()
+    member(cluster, "c", "n")
+    leaves(cluster, "c")
+    member(cluster, "its replacement")
+    leaves(cluster, "a")
+    leaves(cluster, "b")
+    member(cluster, "its replacement", "n")
+    alone = HALF.replace("2 members", "1 members")
+    assert list(laws_at_the_end(cluster)) == [alone], "it has not started"
+    member(cluster, "its replacement", "n", phase="Running")
+    assert list(laws_at_the_end(cluster)) == []
+    member(cluster, "another", cpu="9", **refused())
+    assert list(laws_at_the_end(cluster)) == [alone], "somebody waits for it"
+
+
 @pytest.mark.parametrize(
     ("cpus", "said"),
     [
