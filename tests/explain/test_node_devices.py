@@ -49,22 +49,37 @@ def lines(tmp_path: Path, items: list[Any], *options: str) -> list[str]:
     [
         pytest.param(
             [gpu_node("n1", 1, H100)],
-            "n1 gpu-0 (allocatable) NVIDIA-H100-80GB-HBM3 (gfd) 79.6Gi (gfd) - - free",
+            "n1 premium (model) gpu-0 (allocatable) NVIDIA-H100-80GB-HBM3 (gfd) 79.6Gi (gfd) - - free",
             id="each fact has its source beside it, and an unknown one is a dash",
         ),
         pytest.param(
             [gpu_node("n1", 2, H100)],
-            "n1 gpu-1 (allocatable) NVIDIA-H100-80GB-HBM3 (gfd) 79.6Gi (gfd) - 0 nvswitch (model) free",
+            "n1 premium (model) gpu-1 (allocatable) NVIDIA-H100-80GB-HBM3 (gfd) 79.6Gi (gfd) - 0 nvswitch (model) free",
             id="cards that are joined have an island and a link",
         ),
         pytest.param(
             [gpu_node("n1", 2), SLICE, ZONES],
-            "n1 gpu-1 (dra) NVIDIA L4 (dra) 24Gi (dra) 1 (nrt) - free",
+            "n1 economy (model) gpu-1 (dra) NVIDIA L4 (dra) 24Gi (dra) 1 (nrt) - free",
             id="ResourceSlices and NodeResourceTopologies are read",
         ),
         pytest.param(
+            [gpu_node("n1", 1, {**H100, "hardware.kubenexus.io/tier": "silver"})],
+            "n1 standard (label) gpu-0 (allocatable) NVIDIA-H100-80GB-HBM3 (gfd) 79.6Gi (gfd) - - free",
+            id="the label of the node decides its tier",
+        ),
+        pytest.param(
+            [gpu_node("n1", 1, {"hardware.kubenexus.io/tier": "best"})],
+            "n1 - gpu-0 (allocatable) - - - - free",
+            id="a tier that is neither stated nor known from the model",
+        ),
+        pytest.param(
+            [gpu_node("n1", 1, {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"})],
+            "n1 economy (model) gpu-0 (allocatable) nvidia-tesla-t4 (cloud) 16Gi (model) - - free",
+            id="a model from a label of the cloud",
+        ),
+        pytest.param(
             [gpu_node("n1", 1), gpu_pod("a", 1, "n1", cards("gpu-0"))],
-            "n1 gpu-0 (allocatable) - - - - held by ml/a",
+            "n1 - gpu-0 (allocatable) - - - - held by ml/a",
             id="a pod with a whole card",
         ),
         pytest.param(
@@ -72,12 +87,12 @@ def lines(tmp_path: Path, items: list[Any], *options: str) -> list[str]:
                 gpu_node("n1", 1, {"gpu.kubenexus.io/shared": "true"}),
                 gpu_pod("a", 0, "n1", {DEVICES: HALF, FRACTION: "0.5"}),
             ],
-            "n1 gpu-0 (allocatable) - - - - held by ml/a 50%; 50% free",
+            "n1 - gpu-0 (allocatable) - - - - held by ml/a 50%; 50% free",
             id="a pod with half a card",
         ),
         pytest.param(
             [gpu_node("n1", 1, {"gpu.kubenexus.io/health-ecc": "failed"})],
-            "n1 gpu-0 (allocatable) - - - - unhealthy (manual)",
+            "n1 - gpu-0 (allocatable) - - - - unhealthy (manual)",
             id="an unhealthy card",
         ),
         pytest.param(
@@ -87,7 +102,7 @@ def lines(tmp_path: Path, items: list[Any], *options: str) -> list[str]:
         ),
         pytest.param(
             [gpu_node("n1", 4), gpu_pod("a", 0, "n1", cards("gpu-0"))],
-            "n1 gpu-0 (allocatable) - - - - free",
+            "n1 - gpu-0 (allocatable) - - - - free",
             id="a pod that requests no GPU holds none, whatever its annotation names",
         ),
         pytest.param(
@@ -134,6 +149,7 @@ def test_json_has_all_fields_and_their_sources(tmp_path: Path) -> None:
     (node,) = json.loads(run_on(tmp_path, items, "devices", "-o", "json").output)["nodes"]
     assert (node["node"], node["shared"], node["warnings"]) == ("n1", True, [])
     assert node["resources"] == [{"resource": "nvidia.com/gpu", "offered": 2, "used": 1, "without_names": 1}]
+    assert node["hardware"] == {"tier": "premium", "source": "model"}
     first = node["devices"][0]
     assert first["held_by"] == [{"pod": "ml/a", "share": 500, "memory": 10 << 30}]
     assert first["free"] == 500

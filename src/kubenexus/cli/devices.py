@@ -12,10 +12,11 @@ from kubenexus.cli.dump_file import open_dump
 @click.option("--node", default="", metavar="NAME", help="Only the devices of this node.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def devices(dump_file: Path, node: str, output: str) -> None:
-    """Show each GPU: its model, memory, NUMA node and island, and the pods that hold it.
+    """Show each GPU: its model, memory, NUMA node and island, the pods that hold it, and its node's hardware tier.
 
     In brackets is where a fact comes from: dra (ResourceSlices), nrt (NodeResourceTopology), gfd and nfd (labels of GPU
-    and Node Feature Discovery), manual (labels and annotations by hand), allocatable (the kubelet), model (its name).
+    and Node Feature Discovery), manual (labels and annotations by hand), cloud (labels of the cloud), allocatable (the
+    kubelet), model (its name). A tier comes from the node's label or from the model of its best card.
 
     The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
 

@@ -7,10 +7,12 @@ import msgspec
 
 from kubenexus.api.devices.device import UNKNOWN, Device, DeviceKind, FactSource, Link
 from kubenexus.api.devices.device_share import WHOLE
+from kubenexus.api.devices.hardware_tier import HardwareTier, labelled_tier
 from kubenexus.explain.text_table import text_table
 from kubenexus.plugins.devices.need_text import memory_text
 from kubenexus.state.devices.columns import held_devices, usable_memory
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.nodes import NodeColumns
 
 PLAN = (
     "The kubelet's device plugin picks the card of a pod with whole GPUs: the names of such pods are KubeNexus's plan, "
@@ -54,6 +56,14 @@ class ResourceUse(msgspec.Struct, frozen=True, gc=False):
     without_names: int = 0
 
 
+class NodeTier(msgspec.Struct, frozen=True, gc=False):
+    """The hardware tier of a node, and whether its label (`label`) or its best card (`model`) says so. Both are ""
+    where neither does."""
+
+    tier: str = ""
+    source: str = ""
+
+
 class NodeDeviceReport(msgspec.Struct, frozen=True, gc=False):
     """All that is known about the devices of one node. `shared`: pods may hold parts of a card."""
 
@@ -62,6 +72,7 @@ class NodeDeviceReport(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[DeviceState, ...]
     resources: tuple[ResourceUse, ...] = ()
     warnings: tuple[str, ...] = ()
+    hardware: NodeTier = NodeTier()
 
 
 def device_reports(ledger: Ledger, node: str = "") -> list[NodeDeviceReport]:
@@ -86,7 +97,16 @@ def _report(ledger: Ledger, name: str) -> NodeDeviceReport:
         offered, used = (int(table[known.index[resource], row]) for table in (known.alloc, known.used))
         named = columns.devices.attributed.get(resource)
         uses.append(ResourceUse(resource, offered, used, max(0, used - int(named[row]) if named is not None else used)))
-    return NodeDeviceReport(name, found.shared, tuple(states), tuple(uses), found.warnings)
+    tier = _tier(columns, row)
+    return NodeDeviceReport(name, found.shared, tuple(states), tuple(uses), found.warnings, tier)
+
+
+def _tier(columns: NodeColumns, row: int) -> NodeTier:
+    labelled = labelled_tier(columns.labels.of_row(row))
+    if labelled is not None:
+        return NodeTier(labelled.label, "label")
+    tier = HardwareTier(columns.devices.tiers.item(row))
+    return NodeTier() if tier in (HardwareTier.NONE, HardwareTier.UNKNOWN) else NodeTier(tier.label, "model")
 
 
 def _holders(ledger: Ledger, node: str) -> dict[str, list[DeviceHolder]]:
@@ -117,13 +137,18 @@ def report_data(reports: Iterable[NodeDeviceReport]) -> Any:
 def render_table(reports: Iterable[NodeDeviceReport]) -> str:
     """Returns the reports as a table with a line for each device, and what it does not show as sentences below."""
     shown = list(reports)
-    rows = [["NODE", "CARD", "MODEL", "MEMORY", "NUMA", "ISLAND", "STATE"]]
-    rows += ([report.node, *_cells(state)] for report in shown for state in report.devices)
+    rows = [["NODE", "TIER", "CARD", "MODEL", "MEMORY", "NUMA", "ISLAND", "STATE"]]
+    rows += ([report.node, _tier_text(report.hardware), *_cells(state)] for report in shown for state in report.devices)
     lines = text_table(rows) if len(rows) > 1 else ["no devices"]
     notes = [note for report in shown for note in _notes(report)]
     if any(report.resources for report in shown):
         notes.append(PLAN)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _tier_text(hardware: NodeTier) -> str:
+    """Returns `premium (model)`, or `-` if the tier is not known."""
+    return f"{hardware.tier} ({hardware.source})" if hardware.tier else "-"
 
 
 def _cells(state: DeviceState) -> list[str]:

@@ -25,7 +25,7 @@ DEVICES: Final = (
         ALPHA,
         ("source",),
         "Number of placed pods with devices of which a fact came from a source: 'dra', 'nrt', 'gfd', 'nfd', 'manual', "
-        "'allocatable', 'model'. A pod counts once for each.",
+        "'cloud', 'allocatable', 'model'. A pod counts once for each.",
     ),
     MetricDefinition(
         "kubenexus_vram_placement_decisions_total",

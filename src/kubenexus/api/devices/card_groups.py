@@ -7,7 +7,7 @@ import msgspec
 from kubenexus.api.devices.device import DeviceKind, FactSource
 from kubenexus.api.devices.device_resources import DeviceResource, find_resource, resource_order
 from kubenexus.api.devices.draft import Warnings
-from kubenexus.api.devices.from_labels import GfdFacts, ManualFacts, NfdFacts
+from kubenexus.api.devices.from_labels import CloudFacts, GfdFacts, ManualFacts, NfdFacts
 from kubenexus.api.devices.models import NVIDIA, find_model
 from kubenexus.api.keys import discovered, gpu
 
@@ -30,6 +30,7 @@ class LabelFacts(msgspec.Struct, frozen=True, gc=False):
     gfd: GfdFacts
     nfd: NfdFacts
     manual: ManualFacts
+    cloud: CloudFacts = CloudFacts()
 
 
 def card_groups(

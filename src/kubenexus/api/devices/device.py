@@ -25,6 +25,7 @@ class FactSource(enum.StrEnum):
     GFD = "gfd"  # labels of GPU Feature Discovery
     NFD = "nfd"  # labels of Node Feature Discovery
     MANUAL = "manual"  # labels and annotations that an administrator sets
+    CLOUD = "cloud"  # labels of the cloud: the accelerator, or the type of the machine
     ALLOCATABLE = "allocatable"  # the resources that the kubelet offers
     MODEL = "model"  # what the model's name implies (`devices.models`)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubenexus.api.devices.cloud_machines import accelerator_product, machine_product
 from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource
 from kubenexus.api.devices.draft import MAX_TEXT, Warnings
 from kubenexus.api.devices.models import AMD, GOOGLE, HABANA, NVIDIA, find_model, split_product
@@ -59,6 +60,10 @@ READ: Final[tuple[KeyEntry[Any], ...]] = (
     discovered.PCI_PRESENT,
     discovered.PCI_DEVICE_PRESENT,
     discovered.PCI_DEVICE_COUNT,
+    discovered.GKE_ACCELERATOR,
+    discovered.KARPENTER_GPU,
+    discovered.KARPENTER_GPU_MEMORY,
+    discovered.INSTANCE_TYPE,
     gpu.MODEL,
     gpu.VRAM,
     gpu.COUNT,
@@ -119,6 +124,13 @@ class ManualFacts(msgspec.Struct, frozen=True, gc=False):
     numa: dict[int, int] = {}
     healthy: bool | None = None
     shared: bool | None = None
+
+
+class CloudFacts(msgspec.Struct, frozen=True, gc=False):
+    """Labels of the cloud that the node is in. `model` is "" where none of them says which cards the machine has."""
+
+    model: str = ""
+    memory: int = UNKNOWN
 
 
 class LabelReader:
@@ -269,3 +281,12 @@ def read_manual(reader: LabelReader) -> ManualFacts:
         healthy=all((each.value or "").lower() in _HEALTHY for each in checks.values()) if checks else None,
         shared=reader.value(gpu.SHARED),
     )
+
+
+def read_cloud(reader: LabelReader) -> CloudFacts:
+    """Returns what the cloud states about the cards of the node. The type of the machine goes first: it is exact, where
+    `a100` may have 40 or 80 GB."""
+    product = machine_product(reader.text(discovered.INSTANCE_TYPE))
+    named = reader.text(discovered.GKE_ACCELERATOR) or reader.text(discovered.KARPENTER_GPU)
+    memory = _mebibytes(reader.value(discovered.KARPENTER_GPU_MEMORY) or 0)
+    return CloudFacts(product or accelerator_product(named), memory)

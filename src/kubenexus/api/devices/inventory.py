@@ -1,7 +1,7 @@
 """The devices of a node, merged from all sources field by field.
 
     ResourceSlices ─ complete pools ─ drafts ┐
-    allocatable, labels ─── groups ── drafts ┴─ NRT ─ GFD ─ NFD ─ manual ─ model ─ islands ─ devices
+    allocatable, labels ─── groups ── drafts ┴─ NRT ─ GFD ─ NFD ─ manual ─ cloud ─ model ─ islands ─ devices
 
 DRA drivers name their devices and put them in order. Where no driver lists the devices of a vendor, allocatable and
 labels give their number. Each source then adds the fields that no better one has. What no source knows stays unknown.
@@ -14,6 +14,7 @@ import msgspec
 
 from kubenexus.api.core import Node
 from kubenexus.api.devices.card_groups import CardGroup, LabelFacts, card_groups
+from kubenexus.api.devices.cloud_machines import machine_product
 from kubenexus.api.devices.device import MAX_DEVICES, NO_DEVICES, DeviceKind, FactSource, NodeDevices
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.draft import Draft, Warnings
@@ -22,6 +23,7 @@ from kubenexus.api.devices.from_labels import (
     READ_BY_OTHERS,
     LabelReader,
     check_others,
+    read_cloud,
     read_gfd,
     read_manual,
     read_nfd,
@@ -30,6 +32,7 @@ from kubenexus.api.devices.from_slices import driver_kind, read_slices
 from kubenexus.api.devices.islands import finish_islands, published_islands
 from kubenexus.api.devices.merge import (
     join_cards,
+    put_cloud,
     put_gfd,
     put_manual,
     put_model,
@@ -39,12 +42,13 @@ from kubenexus.api.devices.merge import (
 )
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import ResourceSlice, complete_devices
-from kubenexus.api.keys import KeyKind
+from kubenexus.api.keys import KeyKind, discovered
 from kubenexus.api.quantity import to_units
 from kubenexus.base.errors import Malformed
 
 MAX_READ: Final = 1024  # labels, and annotations, of one node about devices; further ones by name are not read
 _MAX_RESOURCES: Final = 128
+_MACHINE_TYPES: Final = discovered.INSTANCE_TYPE.keys
 _OTHERS: Final = frozenset[str]().union(*(entry.keys for entry in READ_BY_OTHERS))
 
 
@@ -73,6 +77,9 @@ _ANNOTATIONS: Final = _keys_read(KeyKind.ANNOTATION)
 def node_facts(node: Node) -> NodeFacts:
     """Returns the labels, annotations and resources of a node that devices are read from; `NO_FACTS` for most."""
     labels = _chosen(node.metadata.labels, *_LABELS)
+    for key in _MACHINE_TYPES & labels.keys():  # nearly all nodes in clouds have one, most of them without devices
+        if not machine_product(labels[key]):
+            del labels[key]
     annotations = _chosen(node.metadata.annotations, *_ANNOTATIONS)
     names = [name for name in node.status.allocatable if is_device_resource(name)]
     if not (labels or annotations or names):
@@ -110,7 +117,7 @@ def node_devices(
     check_others(reader)
     if not (slices or facts.allocatable) and _OTHERS.issuperset((*facts.labels, *facts.annotations)):
         return NodeDevices(warnings=warnings.all())  # 10 µs, not 150: all CPU nodes may have the label of a fabric
-    labels = LabelFacts(read_gfd(reader), read_nfd(reader), read_manual(reader))
+    labels = LabelFacts(read_gfd(reader), read_nfd(reader), read_manual(reader), read_cloud(reader))
     pools = complete_devices([each for each in slices if driver_kind(each.spec.driver) is not None], node_name)
     warnings.add(*pools.warnings)
     drafts = read_slices(pools.devices, warnings)
@@ -132,6 +139,7 @@ def _merge(
     put_gfd(drafts, labels.gfd)
     put_nfd(drafts, labels.nfd)
     put_manual(drafts, cards, labels.manual, warnings)
+    put_cloud(drafts, labels.cloud)
     split_evenly(cards, labels.nfd)
     for draft in drafts:
         put_model(draft)

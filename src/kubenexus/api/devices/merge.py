@@ -6,7 +6,7 @@ from typing import Final
 
 from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource, Link
 from kubenexus.api.devices.draft import Draft, Warnings
-from kubenexus.api.devices.from_labels import GfdFacts, ManualFacts, NfdFacts
+from kubenexus.api.devices.from_labels import CloudFacts, GfdFacts, ManualFacts, NfdFacts
 from kubenexus.api.devices.islands import join
 from kubenexus.api.devices.models import NVIDIA, cluster_clique, find_model, profile_memory
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
@@ -107,6 +107,18 @@ def put_manual(drafts: Sequence[Draft], cards: Sequence[Draft], manual: ManualFa
         if not manual.healthy:
             draft.facts.pop("healthy", None)  # a failed check is worse than a driver that knows of no fault
         draft.put("healthy", manual.healthy, FactSource.MANUAL)
+
+
+def put_cloud(drafts: Iterable[Draft], cloud: CloudFacts) -> None:
+    """Adds what the cloud states about its machine to the devices of the model's vendor, the memory to whole cards."""
+    model = find_model(cloud.model)
+    for draft in drafts:
+        if (draft.kind is DeviceKind.ACCELERATOR) if model is None else draft.vendor not in ("", model.vendor):
+            continue
+        if cloud.model:
+            draft.put("model", cloud.model, FactSource.CLOUD)
+        if draft.kind is not DeviceKind.MIG and cloud.memory > 0:
+            draft.put("memory", cloud.memory, FactSource.CLOUD)
 
 
 def split_evenly(cards: Sequence[Draft], nfd: NfdFacts) -> None:

@@ -1,4 +1,4 @@
-"""Labels that discovery agents write on nodes, mostly GPU Feature Discovery. KubeNexus only reads them."""
+"""Labels that discovery agents and clouds write on nodes, mostly GPU Feature Discovery. KubeNexus only reads them."""
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
@@ -111,6 +111,44 @@ PCI_DEVICE_COUNT = define_key(
     meaning="How many of them; made by hand or by a NodeFeatureRule.",
 )
 
+GKE_ACCELERATOR = define_key(
+    "cloud.google.com/gke-accelerator",
+    on="Node",
+    values=Text("nvidia-h100-80gb"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The model of the node's GPUs, written by GKE.",
+)
+
+KARPENTER_GPU = define_key(
+    "karpenter.k8s.aws/instance-gpu-name",
+    on="Node",
+    values=Text("a100"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The model of the node's GPUs, written by Karpenter.",
+    aliases=("karpenter.azure.com/sku-gpu-name",),
+)
+
+KARPENTER_GPU_MEMORY = define_key(
+    "karpenter.k8s.aws/instance-gpu-memory",
+    on="Node",
+    values=Int(example="40960"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The memory of each GPU in MiB, written by Karpenter.",
+)
+
+INSTANCE_TYPE = define_key(
+    "node.kubernetes.io/instance-type",
+    on="Node",
+    values=Text("p5.48xlarge"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The type of the machine; that of a machine with GPUs says which model they are.",
+    aliases=("beta.kubernetes.io/instance-type",),
+)
+
 KWOK = define_key(
     "kwok.x-k8s.io/node",
     on="Node",
@@ -122,6 +160,6 @@ KWOK = define_key(
 
 SECTION = section(
     "Discovered by other agents",
-    "Written by GPU Feature Discovery, Node Feature Discovery and KWOK; read as they are.",
+    "Written by GPU Feature Discovery, Node Feature Discovery, clouds and KWOK; read as they are.",
     globals(),
 )
