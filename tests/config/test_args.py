@@ -105,7 +105,13 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
         pytest.param(
             "KubeNexus",
             "{seed: 7}",
-            {"tieBreak": "seeded", "seed": 7, "allowPodTier": False, "namespacePriorities": {}},
+            {
+                "tieBreak": "seeded",
+                "seed": 7,
+                "allowPodTier": False,
+                "tierBoosts": {"gold": 20, "silver": 10, "bronze": 0},
+                "namespacePriorities": {},
+            },
             id="ours",
         ),
     ],

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import Configuration, InvalidConfiguration, defaults, load, to_yaml, validate
 from kubenexus.config.catalogue import Catalogue
+from kubenexus.config.gang_settings import gang_settings
+from kubenexus.config.tenant_settings import tenant_settings
 from kubenexus.config.v1 import MULTI_POINT, POINTS
+from kubenexus.framework.aging import HIGHEST
 from kubenexus.plugins import BUILT_IN
-from tests.config.builders import ALL, HEAD
+from tests.config.builders import ALL, HEAD, loaded
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
 
@@ -57,6 +60,27 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
         "WorkloadAwareScoring",
         "KubeNexus",
     ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "starvation", "seconds", "boosts"),
+    [
+        pytest.param("kubenexus-scheduler", (60, 100, HIGHEST), 300, (20, 10, 0), id="ours"),
+        pytest.param("default-scheduler", (0, 100, HIGHEST), 0, (0, 0, 0), id="kube-scheduler's order"),
+    ],
+)
+def test_what_depends_on_the_profile_is_printed_and_is_what_goes(
+    profile: str, starvation: tuple[int, ...], seconds: int, boosts: tuple[int, ...]
+) -> None:
+    """Somebody who wants another number finds it in `kubenexus config defaults`."""
+    whole = loaded(f"profiles: [{{schedulerName: {profile}, pluginConfig: [{{name: Coscheduling, args: {{}}}}]}}]")
+    args = whole.args[profile]
+    assert tuple(args["Coscheduling"]["starvation"].values()) == starvation
+    assert args["Coscheduling"]["reservationSeconds"] == seconds
+    assert tuple(args["KubeNexus"]["tierBoosts"].values()) == boosts
+    assert gang_settings(args["Coscheduling"], profile) == gang_settings({}, profile)
+    assert tenant_settings(args, profile).orders is tenant_settings({}, profile).orders
+    again(whole)
 
 
 @pytest.mark.parametrize("registry", [ALL, BUILT_IN, {}], ids=["all", "built", "none"])

@@ -28,6 +28,18 @@ metadata: {name: one, labels: {app: one}}
 spec: {containers: [{name: c, image: "nginx:1", resources: {requests: {cpu: 100m}}}]}
 """
 )
+EVENT = """
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {{name: {name}, namespace: default}}
+regarding: {{kind: Pod, name: one, namespace: default}}
+eventTime: "2026-01-01T00:00:00.000000Z"
+reportingController: contract.io/x
+reportingInstance: i
+action: A
+reason: {name}
+type: Normal
+"""
 POD = """
 apiVersion: v1
 kind: Pod
@@ -75,6 +87,15 @@ def box(tmp_path: Path, assets: Path) -> Iterator[Box]:
     opened = Box(tmp_path, assets)
     yield opened
     opened.family.close()
+
+
+def test_kubectl_sorts_events_by_a_time_that_they_lack(box: Box) -> None:
+    """Events of events.k8s.io, which schedulers write, have no lastTimestamp."""
+    for name in ("one", "two"):
+        box.kubectl("create", "-f-", stdin=EVENT.format(name=name))
+    for field in (".lastTimestamp", ".metadata.creationTimestamp"):
+        seen = box.kubectl("get", "events", f"--sort-by={field}").splitlines()
+        assert sorted(line.split()[2] for line in seen[1:]) == ["one", "two"]
 
 
 def test_kubectl_works_as_always(box: Box) -> None:

@@ -117,6 +117,9 @@ class TierBoosts(ConfigObject):
     bronze: Int64 = 0
 
 
+NO_BOOSTS: Final = TierBoosts(gold=0, silver=0, bronze=0)
+
+
 class KubeNexusArgs(Args):
     """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs.
     Without `tierBoosts`: 20, 10 and 0, or none in a profile with kube-scheduler's name."""
@@ -196,6 +199,9 @@ class CoschedulingArgs(Args):
     pod_group_backoff_seconds: Int64 | None = None
     kubeflow_auto_gang: bool | None = None
 
+
+RESERVATION_SECONDS: Final = 300
+NO_STARVATION: Final = Starvation(threshold_seconds=0)
 
 SETTINGS: Final = "KubeNexus"  # the name of `KubeNexusArgs` in `pluginConfig`
 GANGS: Final = "Coscheduling"

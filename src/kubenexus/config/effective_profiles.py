@@ -11,16 +11,23 @@ import msgspec
 
 from kubenexus.config import multi_point
 from kubenexus.config.args import (
+    GANGS,
     KINDS,
+    NO_BOOSTS,
+    NO_STARVATION,
+    RESERVATION_SECONDS,
     SETTINGS,
     Args,
+    CoschedulingArgs,
     KubeNexusArgs,
     NodeResourcesFitArgs,
+    Starvation,
+    TierBoosts,
     as_data,
     as_plugin_args,
     read_args,
 )
-from kubenexus.config.catalogue import PLANNER, Catalogue, default_set
+from kubenexus.config.catalogue import DEFAULT_SCHEDULER, PLANNER, Catalogue, default_set
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import (
     MULTI_POINT,
@@ -66,12 +73,30 @@ class EffectiveProfile(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> KubeNexusArgs:
-        """Our settings, with the tie-break decided: a profile that packs also breaks ties in favour of nodes in use."""
+        """Our settings, with what depends on the profile decided: one that packs also breaks ties in favour of nodes in
+        use, and one with kube-scheduler's name has its order."""
         fit, ours = self.args.get("NodeResourcesFit"), self.args.get(SETTINGS)
         given = ours if isinstance(ours, KubeNexusArgs) else KubeNexusArgs()
         packs = isinstance(fit, NodeResourcesFitArgs) and fit.scoring_strategy.type == "MostAllocated"
         usual = TieBreak.IN_USE if packs else TieBreak.SEEDED
-        return msgspec.structs.replace(given, tie_break=given.tie_break or usual.value)
+        boosts = NO_BOOSTS if self.name == DEFAULT_SCHEDULER else TierBoosts()
+        return msgspec.structs.replace(
+            given, tie_break=given.tie_break or usual.value, tier_boosts=given.tier_boosts or boosts
+        )
+
+    @property
+    def gangs(self) -> CoschedulingArgs | None:
+        """The settings of gangs, with what depends on the profile decided, too; None if the profile plans no gangs."""
+        given, upstream = self.args.get(GANGS), self.name == DEFAULT_SCHEDULER
+        if not isinstance(given, CoschedulingArgs):
+            return None
+        starvation = NO_STARVATION if upstream else Starvation()
+        seconds = 0 if upstream else RESERVATION_SECONDS
+        return msgspec.structs.replace(
+            given,
+            starvation=given.starvation or starvation,
+            reservation_seconds=seconds if given.reservation_seconds is None else given.reservation_seconds,
+        )
 
 
 def effective_profiles(
@@ -96,6 +121,8 @@ def _draft(profile: KubeSchedulerProfile, catalogue: Catalogue, place: FieldPath
     for missing in sorted(KINDS.keys() & set(draft.names)):
         args.setdefault(missing, KINDS[missing]())
     args[SETTINGS] = draft.settings
+    if draft.gangs is not None:
+        args[GANGS] = draft.gangs
     return draft
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
+from kubenexus.config.args import RESERVATION_SECONDS
 from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.framework.aging import HIGHEST, Aging
 
@@ -23,7 +24,7 @@ class GangSettings(msgspec.Struct, frozen=True):
     levels: tuple[TopologyLevel, ...] = DEFAULT_LEVELS
     defaults: Mapping[str, TopologyRequest] = {}
     aging: Aging | None = Aging()
-    reservation_seconds: float = 300.0
+    reservation_seconds: float = float(RESERVATION_SECONDS)
 
     def default_topology(self, namespace: str) -> TopologyRequest:
         """Returns the topology request of a gang in this namespace that has none of its own."""
@@ -56,5 +57,5 @@ def _aging(said: Mapping[str, Any] | None, profile: str) -> Aging | None:
 def _reservation(args: Mapping[str, Any], profile: str) -> float:
     said = args.get("reservationSeconds")
     if said is None:
-        return 0.0 if profile == DEFAULT_SCHEDULER else 300.0
+        return 0.0 if profile == DEFAULT_SCHEDULER else float(RESERVATION_SECONDS)
     return float(said)

@@ -92,6 +92,10 @@ def events_have_two_faces(api: Api) -> None:
     assert api.get("newevents/old").ok()["note"] == "m"
     seen = api.get("events/new").ok()
     assert (seen["message"], seen["involvedObject"]["name"], seen["reportingComponent"]) == ("n", "x", "contract.io/x")
+    times = {"eventTime": new["eventTime"], "firstTimestamp": None, "lastTimestamp": None}
+    assert {key: seen[key] for key in times} == times, "a time that is not set is null: kubectl may sort by it"
+    old = api.get("newevents/old").ok()
+    assert (old["eventTime"], old["deprecatedFirstTimestamp"], old["deprecatedLastTimestamp"]) == (None, None, None)
     assert api.names("events", fieldSelector="involvedObject.name=x,reason=S") == ["new"]
     elsewhere = {**core, "metadata": {"name": "e"}, "involvedObject": {**where, "namespace": "other"}}
     api.post("events", elsewhere).refused(422, "Invalid", field="involvedObject.namespace")

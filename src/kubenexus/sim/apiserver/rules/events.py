@@ -14,6 +14,9 @@ _RENAMED = {
     "deprecatedCount": "count",
 }
 _BACK = {core: new for new, core in _RENAMED.items()}
+# In Go these are structs, which are never left out: a time that is not set is null. kubectl sorts by such a field only
+# if some event has it.
+_TIMES = ("eventTime", "firstTimestamp", "lastTimestamp")
 
 
 def inward(event: Json) -> Json:
@@ -30,6 +33,8 @@ def _default(event: Json) -> None:
     event.setdefault("source", {})
     event.setdefault("reportingComponent", "")
     event.setdefault("reportingInstance", "")
+    for key in _TIMES:
+        event.setdefault(key, None)
 
 
 def _check(event: Json) -> list[FieldError]:
