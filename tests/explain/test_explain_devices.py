@@ -20,6 +20,12 @@ def halved(name: str, labels: dict[str, str] = H100) -> dict[str, Any]:
     return node
 
 
+def without_room(name: str) -> dict[str, Any]:
+    node = gpu_node(name, 8, H100)
+    node["status"]["allocatable"]["pods"] = "0"
+    return node
+
+
 def explained(tmp_path: Path, items: list[Any], pod: str = "p") -> list[str]:
     return run_on(tmp_path, items, "explain", "--pod", f"ml/{pod}").output.splitlines()
 
@@ -71,8 +77,23 @@ def explained(tmp_path: Path, items: list[Any], pod: str = "p") -> list[str]:
         ),
         pytest.param(
             [{**gpu_node("n1", 2, H100), "spec": {"unschedulable": True}}, gpu_pod("p", 1)],
-            ["DEVICES  n1: 2 GPUs, 2 free; these would do"],
-            id="devices would do, something else is missing",
+            ["DEVICES  n1: 2 GPUs, 2 free; these would do; refused: node(s) were unschedulable"],
+            id="devices would do, the node is refused for something else",
+        ),
+        pytest.param(
+            [
+                {**gpu_node("n1", 4, H100), "spec": {"unschedulable": True}},
+                {**gpu_node("n2", 4, H100), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+                gpu_node("n3", 2, H100),
+                gpu_pod("p", 4),
+            ],
+            ["NEEDS    4 free GPUs", "DEVICES  n3: 2 GPUs, 2 free"],
+            id="nodes that are refused for something else are left out beside others",
+        ),
+        pytest.param(
+            [without_room("n1"), gpu_node("n2", 2, H100), gpu_pod("p", 4)],
+            ["DEVICES  n1: 8 GPUs, 8 free; these would do", "DEVICES  n2: 2 GPUs, 2 free"],
+            id="a node that lacks something else now is not: it may take the pod later",
         ),
     ],
 )

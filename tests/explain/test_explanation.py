@@ -53,6 +53,24 @@ def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> N
     assert "NEAREST  full: Insufficient cpu; lacks 500 milli-cpu" in result.output
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        pytest.param("web/b", "pod b does not exist in namespace web of DUMP", id="other pods of its namespace do"),
+        pytest.param("x/b", "pod b does not exist in namespace x: DUMP has no pod of that namespace", id="none does"),
+        pytest.param(
+            "a",
+            "pod a does not exist in namespace default: DUMP has no pod of that namespace; did you mean web/a?",
+            id="without a namespace it is in default, as with kubectl",
+        ),
+    ],
+)
+def test_a_pod_that_does_not_exist(tmp_path: Path, key: str, said: str) -> None:
+    result = run(tmp_path, [node("one"), pod("a", "1")], key)
+    assert result.exit_code == 1
+    assert result.output.replace(str(tmp_path / "dump.json"), "DUMP") == f"Error: {said}\n"
+
+
 def test_a_bound_pod_is_explained_as_if_it_waited(tmp_path: Path) -> None:
     result = run(tmp_path, [node("one"), pod("a", "3", nodeName="one")], "web/a")
     assert result.exit_code == 0
@@ -130,7 +148,7 @@ def test_an_empty_cluster_says_what_kube_scheduler_says(tmp_path: Path) -> None:
     [
         pytest.param("not json", "not JSON as kubectl prints it", id="no JSON at all"),
         pytest.param('{"kind": "Node"}', "expected a List with `items`", id="a single object"),
-        pytest.param('{"kind": "List", "items": []}', "no pod web/a in", id="no such pod"),
+        pytest.param('{"kind": "List", "items": []}', "pod a does not exist in namespace web", id="no such pod"),
     ],
 )
 def test_wrong_input_gets_a_clear_error(tmp_path: Path, content: str, said: str) -> None:

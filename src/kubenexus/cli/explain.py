@@ -1,5 +1,6 @@
 """`kubenexus explain`: why a pod goes to a node, or waits; offline, from a dump of the cluster."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--pod", "pod_key", required=True, metavar="NAMESPACE/NAME", help="The pod to explain.")
+@click.option(
+    "--pod",
+    "pod_key",
+    required=True,
+    metavar="NAMESPACE/NAME",
+    help="The pod to explain; in the namespace default without one.",
+)
 @click.option(
     "--config",
     "config_file",
@@ -55,10 +62,10 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
     dump = open_dump(dump_file, own_tier_profiles({} if configuration is None else configuration.args))
-    pod = dump.pods.get(pod_key)
+    namespace, _, name = pod_key.rpartition("/")
+    pod = dump.pods.get(f"{namespace or 'default'}/{name}")
     if pod is None:
-        near = ", ".join(sorted(key for key in dump.pods if key.endswith("/" + pod_key.rpartition("/")[2]))[:3])
-        raise click.ClickException(f"no pod {pod_key} in {dump_file}" + (f"; did you mean {near}?" if near else ""))
+        raise click.ClickException(_missing(namespace or "default", name, dump.pods, dump_file))
     try:
         planner, gangs, tenants = _profile(pod, configuration)
     except KubeNexusError as error:
@@ -69,6 +76,17 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     else:
         click.echo(render_text(explanation), nl=False)
     raise SystemExit(0 if explanation.placement is not None else 2)
+
+
+def _missing(namespace: str, name: str, pods: "Mapping[str, Pod]", file: Path) -> str:
+    """Returns the message for a pod that is not in the file: whether its namespace is, and pods of that name."""
+    told = f"pod {name} does not exist in namespace {namespace}"
+    if any(key.startswith(f"{namespace}/") for key in pods):
+        told += f" of {file}"
+    else:
+        told += f": {file} has no pod of that namespace"
+    near = ", ".join(sorted(key for key in pods if key.endswith(f"/{name}"))[:3])
+    return told + (f"; did you mean {near}?" if near else "")
 
 
 def _configuration(file: Path | None) -> "Configuration | None":

@@ -7,12 +7,22 @@ import numpy as np
 
 from kubenexus.api.devices.device import UNKNOWN
 from kubenexus.api.devices.device_share import WHOLE, DeviceShare
-from kubenexus.base.arrays import BoolColumn
-from kubenexus.framework.pod_class import PodClass
+from kubenexus.base.arrays import BoolColumn, any_true
+from kubenexus.cycle.class_table import ClassTable
+from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.framework.verdict import Code
 from kubenexus.plugins.devices.capacity import unnamed_cards
 from kubenexus.plugins.devices.need_text import device_noun, memory_text, need_text
 from kubenexus.plugins.devices.pick import slots_of
-from kubenexus.plugins.devices.request import DeviceRequest, available, requests_of, suitable
+from kubenexus.plugins.devices.request import (
+    FIT,
+    TOPOLOGY,
+    VRAM,
+    DeviceRequest,
+    available,
+    requests_of,
+    suitable,
+)
 from kubenexus.state.devices.layout import ISLAND
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.nodes import NodeColumns
@@ -20,37 +30,61 @@ from kubenexus.state.view import Nodes, OneNode
 
 MAX_NODES = 5  # nodes that the section has
 _LESS = 1 << 20  # than any order of a row with devices
+_COUNTING = frozenset((FIT, VRAM, TOPOLOGY, "NodeResourcesFit"))  # plugins that refuse nodes for what they lack
 
 
 class NodeOffer(msgspec.Struct, frozen=True, gc=False):
-    """What one node has for the pod, as a sentence. `enough`: its devices would do, so something else is missing."""
+    """What one node has for the pod, as a sentence. `enough`: its devices would do, so something else is missing.
+    `refused`: why the node does not take the pod, whatever devices it has; "" for a node that would."""
 
     node: str
     text: str
     enough: bool = False
+    refused: str = ""
 
 
 class DeviceSection(msgspec.Struct, frozen=True, gc=False):
-    """`need` is what the pod needs. `nearest` are the nodes whose devices come closest, at most `MAX_NODES`."""
+    """`need` is what the pod needs. `nearest` are the nodes whose devices come closest, at most `MAX_NODES`. Nodes that
+    do not take the pod for another reason are only among them if all with such devices do not."""
 
     need: str
     nearest: tuple[NodeOffer, ...] = ()
 
 
-def device_section(pod: PodClass, ledger: Ledger, *, placed: bool) -> DeviceSection | None:
-    """Returns the section; None for a pod that needs no devices. A pod that is placed needs no nearest nodes."""
-    requests = requests_of(pod)
+def device_section(table: ClassTable, ledger: Ledger, *, placed: bool) -> DeviceSection | None:
+    """Returns the section; None for a pod that needs no devices. A pod that is placed needs no nearest nodes. `table`
+    is that of the pod's class."""
+    requests = requests_of(table.pod)
     if not requests:
         return None
     if placed:
         return DeviceSection(need_text(requests))
-    rows = _nearest_rows(requests, ledger.nodes)
-    offers = tuple(_offer(requests, ledger.nodes, row) for row in rows)
+    elsewhere = [column for column in table.filters if column.bits is not None and column.plugin.name not in _COUNTING]
+    refused = np.zeros(ledger.nodes.size, np.bool_)
+    for column in elsewhere:
+        refused |= _refuses(column)
+    rows = _nearest_rows(requests, ledger.nodes, refused)
+    offers = tuple(_offer(requests, ledger.nodes, row, _reason(elsewhere, row)) for row in rows)
     return DeviceSection(need_text(requests), offers)
 
 
-def _nearest_rows(requests: tuple[DeviceRequest, ...], columns: NodeColumns) -> list[int]:
-    """Returns the rows that lack least of the request that they lack most of, of those that have such devices."""
+def _refuses(column: FilterColumn) -> BoolColumn:
+    """Returns the rows that a plugin refuses for a reason that no pod's end would change."""
+    lasting = sum(1 << i for i, reason in enumerate(column.reasons.reasons) if reason.code is Code.UNRESOLVABLE)
+    widest = int(np.iinfo(column.bits.dtype).max)  # bits above that are those of reasons against no row
+    refused: BoolColumn = column.bits & (lasting & widest) != 0
+    return refused
+
+
+def _reason(columns: list[FilterColumn], row: int) -> str:
+    """Returns the first such reason against a row, "" if there is none."""
+    reasons = (reason for column in columns for reason in column.reasons.read(column.at(row)))
+    return next((reason.text for reason in reasons if reason.code is Code.UNRESOLVABLE), "")
+
+
+def _nearest_rows(requests: tuple[DeviceRequest, ...], columns: NodeColumns, refused: BoolColumn) -> list[int]:
+    """Returns the rows that lack least of the request that they lack most of, of those that have such devices; those
+    that are `refused` only if there are no others."""
     nodes = Nodes(columns)
     lacking = np.full(nodes.width, -_LESS, np.int64)
     there: BoolColumn = columns.alive[: columns.size].copy()
@@ -59,7 +93,7 @@ def _nearest_rows(requests: tuple[DeviceRequest, ...], columns: NodeColumns) -> 
         short = request.number - _usable(request, sets)
         np.maximum(lacking, short + ~sets.shared if request.is_part else short, out=lacking)
         there &= sets.count(sets.offered(request.resource)) > 0
-    rows = np.flatnonzero(there)
+    rows = np.flatnonzero(there & ~refused if any_true(there & ~refused) else there)
     order = np.argsort(lacking[rows], kind="stable")[:MAX_NODES]
     return [int(row) for row in rows[order]]
 
@@ -74,11 +108,11 @@ def _usable(request: DeviceRequest, sets: Any) -> Any:
     return sets.count(free) - unnamed_cards(request, sets)
 
 
-def _offer(requests: tuple[DeviceRequest, ...], columns: NodeColumns, row: int) -> NodeOffer:
+def _offer(requests: tuple[DeviceRequest, ...], columns: NodeColumns, row: int, refused: str) -> NodeOffer:
     sets = OneNode(columns, row).devices
     enough = all(_usable(request, sets) >= request.number for request in requests)
     texts = [_offer_text(request, sets, columns, row) for request in requests]
-    return NodeOffer(columns.names[row], "; ".join(texts), enough)
+    return NodeOffer(columns.names[row], "; ".join(texts), enough, refused)
 
 
 def _offer_text(request: DeviceRequest, sets: Any, columns: NodeColumns, row: int) -> str:
@@ -143,5 +177,10 @@ def render_section(section: DeviceSection | None) -> list[str]:
     """Returns the lines for a pod that waits."""
     if section is None:
         return []
-    offers = [f"{offer.node}: {offer.text}{'; these would do' if offer.enough else ''}" for offer in section.nearest]
+    offers = [_offer_line(offer) for offer in section.nearest]
     return [f"NEEDS    {section.need}", *(f"DEVICES  {each}" for each in offers or ["no node has any of them"])]
+
+
+def _offer_line(offer: NodeOffer) -> str:
+    enough = "; these would do" if offer.enough else ""
+    return f"{offer.node}: {offer.text}{enough}{f'; refused: {offer.refused}' if offer.refused else ''}"

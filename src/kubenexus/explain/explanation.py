@@ -154,7 +154,7 @@ def _devices(pending: Pod, decision: Decision, ledger: Ledger, planner: Planner)
     if classified.rejection is not None:
         return None
     placed = any(each.pod == pending.key for each in decision.placements)
-    return device_section(classified.table.pod, ledger, placed=placed)
+    return device_section(classified.table, ledger, placed=placed)
 
 
 def _cards(node: str, shares: tuple[DeviceShare, ...], ledger: Ledger) -> str:
