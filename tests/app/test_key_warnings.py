@@ -1,4 +1,4 @@
-"""Values of keys that cannot be read: an event on the pod, a line in the log for a node, each once."""
+"""Values of keys that cannot be read: an event on the pod, a line in the log for a node or namespace, each once."""
 
 import logging
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import KeyEntry, KeyKind, read_key
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.workloads import Namespace
 from kubenexus.app.report.key_warnings import MAX_PODS, WISHES, KeyWarnings
 from kubenexus.observe.events import EventRecord
 from kubenexus.observe.recorder import EventRecorder
@@ -136,6 +138,21 @@ def test_a_node_is_logged_once_and_again_when_its_warning_changes(caplog: pytest
 
     with caplog.at_level(logging.WARNING):
         scheduler_test(life)
+
+
+def test_a_namespace_whose_tier_cannot_be_read_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        for version in ("1", "2"):
+            labels = {"tenant.kubenexus.io/tier": "platinum", "version": version}
+            fixture.things(Namespace(metadata=ObjectMeta(name="ml", labels=labels)))
+            await fixture.work()
+
+    with caplog.at_level(logging.WARNING):
+        scheduler_test(life)
+    (keys,) = [each.__dict__["keys"] for each in caplog.records if "Cannot read a tier" in each.getMessage()]
+    assert keys["object"] == "Namespace ml"
+    assert "tenant.kubenexus.io/tier" in keys["why"]
+    assert "'platinum'" in keys["why"]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,15 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
             id="a pod lowers its own tier",
         ),
         pytest.param({}, {}, ["TENANT   web, bronze (default)"], id="a namespace without a tier"),
+        pytest.param(
+            {},
+            {"tenant.kubenexus.io/tier": "platinum"},
+            [
+                "TENANT   web, bronze (default; namespace: label tenant.kubenexus.io/tier: must be one of gold, "
+                "silver, bronze, not 'platinum')"
+            ],
+            id="a namespace whose tier cannot be read",
+        ),
     ],
 )
 def test_what_the_pod_is_and_which_tenant_it_has(

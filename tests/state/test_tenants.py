@@ -285,3 +285,27 @@ def test_the_tier_of_a_local_queue_counts_while_its_cluster_queue_exists() -> No
     assert (tenants.of(pod), tenants.take_changed()) == (("gpus", "gold"), ["default"])
     tenants.remove_cluster_queue("gpus")
     assert (tenants.of(pod), tenants.take_changed()) == (("default", "silver"), ["default"])
+
+
+def test_a_tier_that_cannot_be_read_is_a_warning_once_and_again_when_it_changes() -> None:
+    tenants = Tenants()
+    steps = [
+        (lambda: tenants.set_namespace("ml", {TIER: "platinum"}), "Namespace ml", "'platinum'"),
+        (lambda: tenants.set_namespace("ml", {TIER: "platinum", "app": "x"}), "", ""),
+        (lambda: tenants.set_namespace("ml", {TIER: "diamond"}), "Namespace ml", "'diamond'"),
+        (lambda: tenants.set_namespace("ml", {TIER: "gold"}), "", ""),
+        (lambda: tenants.set_namespace("ml", {TIER: "diamond"}), "Namespace ml", "'diamond'"),
+        (lambda: tenants.set_namespace("ml", None), "", ""),
+        (lambda: tenants.set_namespace("ml", {TIER: "gold", README_TIER: "silver"}), "Namespace ml", README_TIER),
+        (lambda: tenants.set_local_queue(a_local_queue(annotations={TIER: "x"})), "LocalQueue default/research", "'x'"),
+        (lambda: tenants.remove_local_queue("default/research"), "", ""),
+        (lambda: tenants.set_cluster_queue(a_cluster_queue(labels={TIER: "y"})), "ClusterQueue gpus", "'y'"),
+        (lambda: tenants.remove_cluster_queue("gpus"), "", ""),
+    ]
+    for step, subject, part in steps:
+        step()
+        found = tenants.take_warnings()
+        assert list(found) == ([subject] if subject else [])
+        assert all(part in text for text in found.values())
+    tenants.set_namespace("ml", None)
+    assert not tenants._unread

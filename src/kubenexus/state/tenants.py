@@ -107,6 +107,8 @@ class Tenants:
         self._alone: dict[str, _Given] = {}
         self._queued: dict[str, dict[str, _Given]] = {}
         self._changed: dict[str, None] = {}
+        self._unread: dict[str, str] = {}  # objects whose tier cannot be read (`Namespace ml`), and why
+        self._warnings: dict[str, str] = {}  # those that `take_warnings` has not returned yet
 
     def of(self, pod: Pod) -> Tenant:
         """Returns the tenant of a pod. Called several times for each pod that is signed."""
@@ -131,7 +133,8 @@ class Tenants:
         """Returns what the tier of a pod comes from, in words."""
         given, found = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE)), self.of(pod)
         if found.tier == given.tenant.tier:
-            return given.source or "default"
+            unread = "" if given.source else self._unread.get(f"Namespace {pod.metadata.namespace}", "")
+            return f"default; namespace: {unread}" if unread else given.source or "default"
         by_class = _CLASSES.get(pod.spec.priority_class_name) == found.tier
         return "priority class" if by_class else f"key {tenant.POD_TIER.key} of the pod"
 
@@ -149,6 +152,12 @@ class Tenants:
         self._changed.clear()
         return changed
 
+    def take_warnings(self) -> dict[str, str]:
+        """Returns the objects whose tier cannot be read, and why, since the last call: each once, and again when the
+        reason changes."""
+        warnings, self._warnings = self._warnings, {}
+        return warnings
+
     # --- watched objects ------------------------------------------------------------------------------------------
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -156,8 +165,10 @@ class Tenants:
         before = self._namespaces.get(name, _UNKNOWN)
         if labels is None:
             self._namespaces.pop(name, None)
+            self._unread.pop(f"Namespace {name}", None)
         else:
-            self._namespaces[name] = _Namespace(read_key(tenant.NAME, labels, {}).value or "", _tier(labels, {}))
+            tier = self._read_tier(f"Namespace {name}", labels, {})
+            self._namespaces[name] = _Namespace(read_key(tenant.NAME, labels, {}).value or "", tier)
         if labels is None or self._namespaces[name] != before:
             self._alone.pop(name, None)
             self._queued.pop(name, None)
@@ -166,18 +177,32 @@ class Tenants:
 
     def set_local_queue(self, queue: LocalQueue) -> None:
         meta, cluster_queue = queue.metadata, queue.spec.cluster_queue
-        self._set_queue(meta.namespace, meta.name, _Queue(cluster_queue, _tier(meta.labels, meta.annotations)))
+        tier = self._read_tier(f"LocalQueue {meta.key}", meta.labels, meta.annotations)
+        self._set_queue(meta.namespace, meta.name, _Queue(cluster_queue, tier))
 
     def remove_local_queue(self, key: str) -> None:
         namespace, _, name = key.partition("/")
+        self._unread.pop(f"LocalQueue {key}", None)
         self._set_queue(namespace, name, None)
 
     def set_cluster_queue(self, queue: ClusterQueue) -> None:
         meta = queue.metadata
-        self._set_cluster_queue(meta.name, _tier(meta.labels, meta.annotations))
+        tier = self._read_tier(f"ClusterQueue {meta.name}", meta.labels, meta.annotations)
+        self._set_cluster_queue(meta.name, tier)
 
     def remove_cluster_queue(self, name: str) -> None:
+        self._unread.pop(f"ClusterQueue {name}", None)
         self._set_cluster_queue(name, None)
+
+    def _read_tier(self, subject: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+        """Returns the tier that an object states, or "" if it states none that is valid; that is a warning."""
+        read = read_key(tenant.TIER, labels, annotations)
+        problem = "; ".join(read.warnings)
+        if not problem:
+            self._unread.pop(subject, None)
+        elif self._unread.get(subject) != problem:
+            self._unread[subject] = self._warnings[subject] = problem
+        return read.value if read.is_set else ""
 
     def _set_queue(self, namespace: str, name: str, queue: _Queue | None) -> None:
         queues = self._local_queues.setdefault(namespace, {})
@@ -268,12 +293,6 @@ def _with_own_tier(given: _Given, class_tier: str | None, pod_tier: str | None, 
 def lower(one: str, other: str) -> str:
     """Returns the lower of two tiers."""
     return one if RANKS[one] <= RANKS[other] else other
-
-
-def _tier(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """Returns the tier that an object states, or "" if it states none that is valid."""
-    read = read_key(tenant.TIER, labels, annotations)
-    return read.value if read.is_set else ""
 
 
 def _from_words(name: str) -> str:

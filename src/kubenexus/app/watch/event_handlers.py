@@ -338,7 +338,9 @@ class EventHandlers:
             self.queue.on_event(object_events.WILDCARD_EVENT)
 
     def _apply_tenants(self) -> None:
-        """Lets the queue sign and sort jobs again whose tenants have changed."""
+        """Lets the queue sign and sort jobs again whose tenants have changed, and logs tiers that cannot be read."""
+        for subject, problem in self.ledger.nodes.tenants.take_warnings().items():
+            log.warning("Cannot read a tier; it counts as not set", object=subject, why=problem)
         for namespace in self.ledger.nodes.tenants.take_changed():
             self.queue.on_tenant_change(namespace)
             self._tenant_usage.on_namespace(namespace)
