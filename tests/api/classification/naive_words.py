@@ -6,6 +6,11 @@ APPLICATIONS = {"jupyter", "jupyterhub", "jupyterlab", "rstudio", "vscode", "ope
 SESSIONS = {"ide", "repl", "lab", "notebook", "notebooks"}
 AROUND = {"controller", "operator", "webhook", "exporter"}
 SERVERS = {"predictor", "inference", "serving"}
+LLM = ("llminferenceservice", "workload")
+HUB = {"hub", "proxy", "autohttps"}
+HUB_PAIRS = {("user", "scheduler"), ("user", "placeholder"), ("image", "puller")}
+HUB_IMAGES = {"hub", "proxy"}
+HUB_IMAGE_PAIRS = {("secret", "sync"), ("image", "awaiter")}
 
 
 def split(text: str) -> list[str]:
@@ -33,9 +38,16 @@ def is_interactive_image(image: str) -> bool:
     if len(parts) > 1 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost"):
         parts = parts[1:]
     parts[-1] = parts[-1].split(":")[0]
-    words = split("/".join(parts))
-    return _has(words, APPLICATIONS) and AROUND.isdisjoint(words)
+    words, last = split("/".join(parts)), split(parts[-1])
+    hub = not HUB_IMAGES.isdisjoint(last) or not HUB_IMAGE_PAIRS.isdisjoint(pairwise(last)) or parts[-1] == "jupyterhub"
+    return _has(words, APPLICATIONS) and AROUND.isdisjoint(words) and not hub
+
+
+def is_hub_component(component: str) -> bool:
+    words = split(component[:253])
+    return not HUB.isdisjoint(words) or not HUB_PAIRS.isdisjoint(pairwise(words))
 
 
 def is_serving(component: str) -> bool:
-    return not SERVERS.isdisjoint(split(component[:253]))
+    words = split(component[:253])
+    return not SERVERS.isdisjoint(words) or LLM in pairwise(words)

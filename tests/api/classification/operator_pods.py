@@ -12,7 +12,7 @@ from kubenexus.testing.builders import a_pod
 from tests.api.classification.builders import an_owned_pod
 
 TRAINING, INFERENCE = WorkloadType.TRAINING, WorkloadType.INFERENCE
-BATCH, INTERACTIVE = WorkloadType.BATCH, WorkloadType.INTERACTIVE
+BATCH, INTERACTIVE, SERVICE = WorkloadType.BATCH, WorkloadType.INTERACTIVE, WorkloadType.SERVICE
 
 
 class OperatorPod(NamedTuple):
@@ -117,6 +117,29 @@ JUPYTERHUB = {
     "hub.jupyter.org/username": "alice",
     "hub.jupyter.org/servername": "",
 }
+
+
+def hub_service(component: str) -> dict[str, str]:
+    """jupyterhub/zero-to-jupyterhub-k8s@4.2.0, jupyterhub/templates/_helpers.tpl (jupyterhub.labels)."""
+    return {
+        "app": "jupyterhub",
+        "component": component,
+        "release": "jhub",
+        "app.kubernetes.io/name": "jupyterhub",
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/managed-by": "Helm",
+    }
+
+
+def llm_workload(component: str, **more: str) -> dict[str, str]:
+    """github.com/kserve/kserve, pkg/controller/v1alpha2/llmisvc/workload_single_node.go and its neighbours."""
+    return {
+        "app.kubernetes.io/component": f"llminferenceservice-{component}",
+        "app.kubernetes.io/name": "llama",
+        "app.kubernetes.io/part-of": "llminferenceservice",
+        **more,
+    }
+
 
 COSCHEDULED = {"scheduling.x-k8s.io/pod-group": "llama"}
 
@@ -290,6 +313,32 @@ OPERATOR_PODS: tuple[OperatorPod, ...] = (
         INFERENCE,
         "label serving.kserve.io/inferencegraph",
     ),
+    *(
+        OperatorPod(
+            f"KServe LLMInferenceService, {component}",
+            an_owned_pod("ReplicaSet", "apps/v1", labels=llm_workload(component), gpu=8),
+            INFERENCE,
+            "llminferenceservice-workload in label app.kubernetes.io/component",
+        )
+        for component in ("workload", "workload-prefill")
+    ),
+    OperatorPod(
+        "KServe LLMInferenceService, a worker on several nodes",
+        an_owned_pod(
+            "StatefulSet",
+            "apps/v1",
+            labels=llm_workload("workload-worker", **{"leaderworkerset.sigs.k8s.io/name": "llama-kserve-mn"}),
+            gpu=8,
+        ),
+        INFERENCE,
+        "label leaderworkerset.sigs.k8s.io/name",
+    ),
+    OperatorPod(
+        "KServe LLMInferenceService, its router",
+        an_owned_pod("ReplicaSet", "apps/v1", labels=llm_workload("router-scheduler")),
+        SERVICE,
+        "no mark of another kind",
+    ),
     # SeldonIO/seldon-core, operator/apis/machinelearning.seldon.io/v1/seldondeployment_types.go,
     # operator/controllers (the Deployments' templates).
     OperatorPod(
@@ -327,6 +376,21 @@ OPERATOR_PODS: tuple[OperatorPod, ...] = (
         a_pod(labels=JUPYTERHUB, image="quay.io/jupyter/scipy-notebook:2025-03-10", gpu=1),
         INTERACTIVE,
         "label hub.jupyter.org/username",
+    ),
+    *(
+        OperatorPod(
+            f"JupyterHub, its {component}",
+            an_owned_pod("ReplicaSet", "apps/v1", labels=hub_service(component), image=f"quay.io/jupyterhub/{image}"),
+            SERVICE,
+            "no mark of another kind",
+        )
+        for component, image in (
+            ("hub", "k8s-hub:4.2.0"),
+            ("proxy", "configurable-http-proxy:4.6.3"),
+            ("autohttps", "k8s-secret-sync:4.2.0"),
+            ("user-scheduler", "mirror/kube-scheduler:v1.30.8"),
+            ("continuous-image-puller", "mirror/pause:3.10"),
+        )
     ),
     # kubeflow/kubeflow, components/notebook-controller/controllers/notebook_controller.go (generateStatefulSet).
     OperatorPod(

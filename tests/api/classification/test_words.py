@@ -4,11 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.classification.words import image_path, interactive_image_word, interactive_word, serving_word
+from kubenexus.api.classification.words import (
+    image_path,
+    interactive_image_word,
+    interactive_word,
+    is_hub_component,
+    serving_word,
+)
 from tests.api.classification import naive_words
 
 PIECES = sorted(
-    naive_words.APPLICATIONS | naive_words.SESSIONS | naive_words.AROUND | naive_words.SERVERS
+    naive_words.APPLICATIONS | naive_words.SESSIONS | naive_words.AROUND | naive_words.SERVERS | naive_words.HUB
+    | {"user", "scheduler", "placeholder", "image", "puller", "awaiter", "secret", "sync", *naive_words.LLM}
     | {"identity", "video", "gitlab", "replica", "code", "server", "quay.io", "localhost", "v1", "É", "İ", ""}
 )  # fmt: skip
 PARTS = st.tuples(st.sampled_from(PIECES), st.sampled_from(["-", "_", ".", "/", ":", "@", "", "--"]))
@@ -19,6 +26,7 @@ TEXTS = st.one_of(st.text(max_size=40), st.lists(PARTS.map("".join), max_size=6)
 def test_words_are_those_of_the_naive_reference(text: str) -> None:
     assert bool(interactive_word(text)) == naive_words.is_interactive_name(text)
     assert bool(serving_word(text)) == naive_words.is_serving(text)
+    assert is_hub_component(text) == naive_words.is_hub_component(text)
     assert bool(interactive_image_word(text)) == naive_words.is_interactive_image(text)
 
 
@@ -58,6 +66,13 @@ def test_a_name_shows_interactive_work_by_a_whole_word(name: str, word: str) -> 
         ("jupyter.example.com/app", ""),
         ("registry.example.com:5000/app:vscode", ""),
         ("example/notebook-server", ""),
+        ("quay.io/jupyterhub/k8s-singleuser-sample:4.2.0", "jupyterhub"),
+        ("quay.io/jupyterhub/singleuser:5", "jupyterhub"),
+        ("mirror.example.com/docker-hub/jupyter/scipy-notebook", "jupyter"),
+        ("quay.io/jupyterhub/jupyterhub:5", ""),
+        ("quay.io/jupyterhub/k8s-hub:4.2.0", ""),
+        ("quay.io/jupyterhub/configurable-http-proxy:4.6.3", ""),
+        ("quay.io/jupyterhub/k8s-secret-sync:4.2.0", ""),
     ],
 )
 def test_an_image_shows_it_by_its_path_alone(image: str, word: str) -> None:

@@ -27,7 +27,12 @@ _APPLICATIONS: Final = (
 _SESSIONS: Final = ("ide", "repl", "lab", "notebook", "notebooks")
 # `notebook-controller` serves notebooks and is none.
 _AROUND: Final = ("controller", "operator", "webhook", "exporter")
-_SERVERS: Final = ("predictor", "inference", "serving")
+# JupyterHub's own services: by their component, and by the last part of their image (`jupyterhub/k8s-hub`). The servers
+# of its users have the component `singleuser-server`.
+_HUB_COMPONENTS: Final = ("hub", "proxy", "autohttps", "user-scheduler", "user-placeholder", "image-puller")
+_HUB_IMAGES: Final = ("hub", "proxy", "secret-sync", "image-awaiter")
+_HUB: Final = "jupyterhub"  # as the whole last part: the image of the hub itself
+_SERVERS: Final = ("predictor", "inference", "serving", "llminferenceservice-workload")
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
@@ -38,6 +43,8 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str]:
 _INTERACTIVE_NAME: Final = _pattern((*_APPLICATIONS, *_SESSIONS))
 _INTERACTIVE_IMAGE: Final = _pattern(_APPLICATIONS)
 _NOT_INTERACTIVE: Final = _pattern(_AROUND)
+_HUB_COMPONENT: Final = _pattern(_HUB_COMPONENTS)
+_HUB_IMAGE: Final = _pattern(_HUB_IMAGES)
 _SERVING: Final = _pattern(_SERVERS)
 
 
@@ -51,9 +58,14 @@ def serving_word(component: str) -> str:
     return _serving_word(component[:MAX_TEXT])
 
 
+def is_hub_component(component: str) -> bool:
+    """Whether the name of a component is that of a service which starts notebooks for users, and is none."""
+    return bool(_hub_word(component[:MAX_TEXT]))
+
+
 def interactive_image_word(image: str) -> str:
     """Returns the word in the path of an image that shows interactive work, or "". The registry, the tag and the digest
-    do not count."""
+    do not count, nor do images of JupyterHub's own services."""
     return _interactive_image_word(image[:MAX_TEXT])
 
 
@@ -77,8 +89,14 @@ def _interactive_word(name: str) -> str:
 @functools.lru_cache(maxsize=_KEPT)
 def _interactive_image_word(image: str) -> str:
     path = image_path(image)
-    word = _first(_INTERACTIVE_IMAGE, path)
-    return "" if word and _NOT_INTERACTIVE.search(path) else word
+    word, last = _first(_INTERACTIVE_IMAGE, path), path.rpartition("/")[2]
+    service = _NOT_INTERACTIVE.search(path) or _HUB_IMAGE.search(last) or last == _HUB
+    return "" if word and service else word
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _hub_word(component: str) -> str:
+    return _first(_HUB_COMPONENT, component.lower())
 
 
 @functools.lru_cache(maxsize=_KEPT)

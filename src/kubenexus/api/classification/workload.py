@@ -3,7 +3,8 @@
 By falling precedence:
 
     key          `workload.kubenexus.io/type`, if its value is valid
-    interactive  the labels of notebook controllers, or a whole word in `app.kubernetes.io/name`
+    interactive  the labels of notebook controllers, or a whole word in `app.kubernetes.io/name`; not JupyterHub's own
+                 services, which have the name, too
     training     the labels and owners of training operators
     inference    the labels and owners of model servers
     batch        the labels and owners of job controllers; training with a gang or more than one GPU
@@ -21,7 +22,12 @@ from typing import Final, NamedTuple
 
 from kubenexus.api.classification.gang_membership import is_in_gang
 from kubenexus.api.classification.operators import LABEL_KEYS, Mark, owner_mark, strongest_mark
-from kubenexus.api.classification.words import interactive_image_word, interactive_word, serving_word
+from kubenexus.api.classification.words import (
+    interactive_image_word,
+    interactive_word,
+    is_hub_component,
+    serving_word,
+)
 from kubenexus.api.classification.workload_type import WorkloadType
 from kubenexus.api.core import Container, Pod, PodSpec, QuantityText, ResourceList
 from kubenexus.api.devices.device_resources import is_device_resource
@@ -116,8 +122,9 @@ def _kind(pod: Pod, mark: Mark | None, marks: SpecMarks | None, *, gang: bool) -
     labels, spec = pod.metadata.labels, pod.spec
     if mark is not None and mark[0] is WorkloadType.INTERACTIVE:
         return mark
-    name = labels.get(_NAME)
-    if name and (word := interactive_word(name)):
+    name, component = labels.get(_NAME), labels.get(_COMPONENT)
+    hub = bool(component) and is_hub_component(component or "")
+    if name and not hub and (word := interactive_word(name)):
         return WorkloadType.INTERACTIVE, f"{word} in label {_NAME}"
     if mark is not None and (mark[0] is not WorkloadType.BATCH):
         return mark
@@ -127,10 +134,9 @@ def _kind(pod: Pod, mark: Mark | None, marks: SpecMarks | None, *, gang: bool) -
     if mark is not None:
         several = found.gpus >= SEVERAL
         return (WorkloadType.TRAINING, f"{mark[1]} and {found.gpus} GPUs") if several else mark
-    component = labels.get(_COMPONENT)
     if component and (word := serving_word(component)):
         return WorkloadType.INFERENCE, f"{word} in label {_COMPONENT}"
-    if found.image_word:
+    if found.image_word and not hub:
         return WorkloadType.INTERACTIVE, f"{found.image_word} in an image"
     return _SERVICE
 

@@ -119,7 +119,8 @@ APP_COMPONENT = define_key(
     values=Text("predictor"),
     default=None,
     kind=KeyKind.LABEL,
-    meaning="The words `predictor`, `inference` and `serving` mark a model server; whole words only.",
+    meaning="The words `predictor`, `inference`, `serving` and `llminferenceservice-workload` mark a model server; "
+    "`hub`, `proxy` and the other services of JupyterHub are no notebooks. Whole words only.",
 )
 
 APP_NAME = define_key(
