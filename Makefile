@@ -11,6 +11,8 @@ READY  := $(VENV)/.ready
 
 # Recorded verdicts of kube-scheduler: the sample in the repository, or a folder of your own (docs/oracle.md).
 ORACLE       ?= tests/oracle/data
+# Recorded verdicts of the kubelet about NUMA (docs/numa-oracle.md).
+NUMA_ORACLE  := $(if $(filter command line environment,$(origin ORACLE)),$(ORACLE),tests/numa_oracle/data)
 # Workloads in the format of kube-scheduler's benchmark: ours, or a folder of your own (docs/simulate.md).
 SCHEDULER_PERF ?= examples/workloads
 FUZZ_OBJECTS ?= 100000
@@ -21,7 +23,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +78,9 @@ fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and
 
 oracle: $(READY) ## compare our answers with recorded ones of kube-scheduler: a sample, or ORACLE=folder
 	$(PY) -m kubenexus.testing.oracle $(ORACLE)
+
+numa-oracle: $(READY) ## compare our predictions about NUMA with recorded verdicts of the kubelet: a sample, or ORACLE=folder
+	$(PY) -m kubenexus.testing.numa_oracle $(NUMA_ORACLE)
 
 simulate: $(READY) ## play workloads in virtual time (SCHEDULER_PERF=folder for kube-scheduler's own)
 	$(BIN)/kubenexus simulate scheduler-perf $(SCHEDULER_PERF) --label short --label integration-test

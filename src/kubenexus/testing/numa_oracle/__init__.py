@@ -1,0 +1,1 @@
+"""Compares our predictions about NUMA with recorded verdicts of the kubelet."""
