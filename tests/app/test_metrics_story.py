@@ -113,6 +113,18 @@ async def reserved(day: Day) -> None:
     await day.fixture.work()
 
 
+async def preempted(day: Day) -> None:
+    """A pod has to go for a more important one."""
+    fixture = day.fixture
+    fixture.nodes(a_node("p", cpu=2, labels={"only": "p"}))
+    fixture.pods(a_pod("low", cpu=2, node="p"), a_pod("urgent", cpu=2, priority=9, selects={"only": "p"}))
+    await fixture.work()
+    assert len(fixture.ledger.preemptions) == 1
+    fixture.delete("default/low")
+    await fixture.work()
+    assert fixture.where()["urgent"] == "p"
+
+
 async def miscounted(day: Day) -> None:
     """A node seems to offer less than it does."""
     day.fixture.ledger.nodes.resources.alloc[0, 0] -= 1
@@ -174,7 +186,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         fixture.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         fixture.server.script.append(BUSY)
         await fixture.work()
-        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, devices, tenants, process):
+        for part in (gangs, flushed, in_flight, reserved, preempted, miscounted, broken, devices, tenants, process):
             await part(day)
         await day.look()
         assert day.untouched() == []
@@ -202,9 +214,11 @@ def check(day: Day) -> None:
     assert day.value("scheduler_unschedulable_pods", "plugin=GangTooLarge", profile) == 9
     assert day.value("scheduler_pod_scheduled_after_flush_total") == 1
     assert day.value("kubenexus_ledger_corrections_total") == 1
+    assert day.value("scheduler_preemption_victims_sum") == 1
+    assert day.value("scheduler_preemption_attempts_total") >= 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
-    assert day.value(calls, "call_type=pod_binding", "result=success") == 8
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 9
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
     assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=scheduled") > 3

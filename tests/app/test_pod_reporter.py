@@ -7,7 +7,10 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.testing.builders import a_node, a_pod
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 
-WHY = "0/1 nodes are available: 1 Insufficient cpu."
+WHY = (
+    "0/1 nodes are available: 1 Insufficient cpu. "
+    "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
 
 
 async def refused(fixture: SchedulerFixture) -> Pod:

@@ -230,7 +230,7 @@ def strange(fixture: SchedulerFixture) -> None:
 
 def claimed(fixture: SchedulerFixture) -> None:
     """n1 has room for one who wants, but it is spoken for."""
-    fixture.pods(a_pod("busy", cpu=1, node="n1"), CLAIMS)
+    fixture.pods(a_pod("busy", cpu=1, node="n1", priority=5), CLAIMS)  # as important: not preempted
 
 
 def claimed_by_one_who_may_move(fixture: SchedulerFixture) -> None:

@@ -17,8 +17,6 @@ from tests.queue.queue_fixture import QueueFixture
 
 # Of kube-scheduler's stable and beta ones, those that nothing here would ever write; docs/running.md names them.
 NOT_HERE = {
-    "scheduler_preemption_attempts_total",
-    "scheduler_preemption_victims",
     "scheduler_permit_wait_duration_seconds",
     "scheduler_framework_extension_point_duration_seconds",
     "scheduler_plugin_execution_duration_seconds",

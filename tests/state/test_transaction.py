@@ -138,3 +138,16 @@ def test_pods_that_are_removed_on_trial_are_back_to_the_last_byte(ledger: Ledger
         assert bytes_of(ledger) == between
     assert bytes_of(ledger) == before
     assert sorted(record.slot for record in there) == sorted(slots)
+
+
+def test_a_carrier_that_is_removed_on_trial_leaves_the_marks_of_its_terms(ledger: Ledger) -> None:
+    """Else each dry run would make jobs look changed, and the queue would try them again at once."""
+    ledger.upsert_pod(a_pod("alone", node="n1", apart=["app=web per zone"], labels={"app": "web"}))
+    row, terms = ledger.nodes.row_of["n1"], ledger.nodes.pods.terms
+    before = terms.scope("default")
+    for _ in range(2):
+        with ledger.transaction() as transaction:
+            for record in ledger.on_node("n1"):
+                transaction.remove_pod(row, record)
+            assert terms.scope("default") == ()
+        assert terms.scope("default") == before

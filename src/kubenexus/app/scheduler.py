@@ -22,6 +22,7 @@ from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
 from kubenexus.app.ledger_auditor import LedgerAuditor
+from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
@@ -43,10 +44,11 @@ from kubenexus.client.kinds import ApiResource
 from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
-from kubenexus.config.args import GANGS
+from kubenexus.config.args import GANGS, DefaultPreemptionArgs
 from kubenexus.config.gang_settings import gang_settings
+from kubenexus.config.preemption_settings import preemption_settings
 from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
-from kubenexus.framework.profile import Factory, ProfilePlugins
+from kubenexus.framework.profile import Factory, Profile, ProfilePlugins
 from kubenexus.observe import logs
 from kubenexus.observe.log_throttle import LogThrottle
 from kubenexus.observe.metrics import Metrics
@@ -54,6 +56,7 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.node_backoff import NodeBackoff
+from kubenexus.plan.preemption.default_preemption import CandidateLimits
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
@@ -109,7 +112,7 @@ class Scheduler:
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {
-            each.name: Planner(ProfilePlugins(each, plugins), levels=self.gangs[each.name].levels)
+            each.name: self._make_planner(each, plugins, preemption_settings(configuration, each.name))
             for each in configuration.profiles
         }
         self.node_backoff = NodeBackoff(clock)
@@ -177,6 +180,14 @@ class Scheduler:
             wakeup=self.wakeup,
         )
         self.stale_gangs = self._make_stale_gangs()
+        self.preemption = PreemptionExecutor(
+            GuardedApi(api, self.guard),
+            self.ledger,
+            recorder=self.recorder,
+            metrics=self.metrics,
+            clock=clock,
+            wakeup=self.wakeup,
+        )
         # Decisions.
         patience = {name: gangs.reservation_seconds for name, gangs in self.gangs.items()}
         self.loop = SchedulingLoop(
@@ -186,6 +197,7 @@ class Scheduler:
             self.planners,
             self.dispatcher,
             GangReservations(self.queue, self.assembler, clock, patience),
+            preemption=self.preemption,
             pod_reporter=self.pod_reporter,
             tenant_usage=self.tenant_usage,
             metrics=self.metrics,
@@ -219,6 +231,7 @@ class Scheduler:
             tasks.create_task(self.recorder.run(GuardedApi(self.api, self.guard), self.dispatcher.wait_for_quiet))
             tasks.create_task(self.bind_verifier.run())
             tasks.create_task(self.stale_gangs.run())
+            tasks.create_task(self.preemption.run())
 
     def postpone(self, jobs: Iterable[SlowJob]) -> None:
         """Moves these jobs behind all others: their decisions took too long in an earlier process."""
@@ -272,6 +285,15 @@ class Scheduler:
         await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
 
     # --- construction ---------------------------------------------------------------------------------------------
+
+    def _make_planner(
+        self, profile: Profile, plugins: Mapping[str, Factory], preemption: DefaultPreemptionArgs | None
+    ) -> Planner:
+        if preemption is None:
+            return Planner(ProfilePlugins(profile, plugins), levels=self.gangs[profile.name].levels)
+        limits = CandidateLimits(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute)
+        plugins_of_profile = ProfilePlugins(profile, plugins, also_reads=("spec.preemptionPolicy",))
+        return Planner(plugins_of_profile, levels=self.gangs[profile.name].levels, preemption=limits)
 
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
         document = configuration.document

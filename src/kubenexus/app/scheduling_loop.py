@@ -13,6 +13,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
+from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.wakeup import Wakeup
@@ -69,6 +70,7 @@ class SchedulingLoop:
         dispatcher: Dispatcher,
         reservations: GangReservations,
         *,
+        preemption: PreemptionExecutor,
         pod_reporter: PodReporter,
         tenant_usage: TenantUsage,
         metrics: Metrics,
@@ -79,6 +81,7 @@ class SchedulingLoop:
         options: LoopOptions,
     ) -> None:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
+        self._preemption = preemption
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
@@ -98,7 +101,8 @@ class SchedulingLoop:
     @property
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
-        if self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices:
+        busy = self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices
+        if busy or self._ledger.preemptions.any_finished:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
         return bool(self._outdated()) or self._dispatcher.resting or not ready
@@ -110,6 +114,8 @@ class SchedulingLoop:
             self._queue.on_event(backoffs_ended(ended))
         self.reservations.expire()
         self._queue.tick()
+        for key in self._ledger.preemptions.take_finished():
+            self._queue.activate(key)
         self._release()
         self._assembler.build_changed()
         spent = count = 0
@@ -291,7 +297,11 @@ class SchedulingLoop:
             self._metrics.gang_started(len(decision.placements), now - attempt.since)
 
     def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        self._queue.done(attempt, decision)
+        if decision.alone:
+            self._queue.bind_failed(attempt)
+        else:
+            self._queue.done(attempt, decision)
+        self._preempt(attempt.job, decision)
         result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
         self._metrics.devices.refused(device_refusal(decision), decision.workload)
         self._count_decision(decision, attempt.job, result)
@@ -300,6 +310,15 @@ class SchedulingLoop:
             why, number = decision.full_sentence(), str(attempt.id)
             log.v(2, "Unable to schedule pod; no fit; waiting", pod=attempt.job.pods[0], err=why, cycle=number)
         self._pod_reporter.report_unschedulable(attempt.job.key, decision)
+
+    def _preempt(self, job: Job, decision: Decision) -> None:
+        """Starts what a refused decision says about preemption."""
+        if decision.diagnosis.post_filter:
+            self._metrics.preemption_attempts.labels().add()
+        if decision.preemption is not None:
+            self._preemption.submit(job.pods[0], decision.preemption)
+        elif decision.clears_nomination:
+            self._preemption.clear_nomination(job.pods[0])
 
     def _count(self, job: Job, result: str, began: float) -> None:
         """Counts an attempt without a node. Those with one are counted when they are bound."""

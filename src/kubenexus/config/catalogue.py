@@ -74,6 +74,7 @@ _OWN: Final = {
 
 # Names without a plugin: the planner does this work, and the arguments under these names are its settings.
 PLANNER: Final = ("Coscheduling", "GangPreemption")
+PREEMPTION: Final = "DefaultPreemption"  # nor this: the planner finds victims, and `app.preemption` evicts them
 BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher binds
 
 # Names that kube-scheduler once had and now refuses.
@@ -152,8 +153,10 @@ class Catalogue:
     def takes_no_args(self, name: str) -> bool:
         return (name in _UPSTREAM or name in _SHIPPED) and name not in KINDS
 
-    def is_built(self, name: str) -> bool:
+    def is_built(self, name: str, profile: str) -> bool:
         """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do."""
+        if name == PREEMPTION and profile == DEFAULT_SCHEDULER:
+            return True
         return (name in self.factories and not self.stands_in(name)) or name in PLANNER or name == BINDER
 
     def stands_in(self, name: str) -> bool:

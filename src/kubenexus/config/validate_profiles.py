@@ -119,7 +119,7 @@ def warn(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldP
     for index, draft in enumerate(drafts):
         here = place[index]
         remark_percentage(draft.given.percentage_of_nodes_to_score, here["percentageOfNodesToScore"])
-        missing = [name for name in draft.names if not catalogue.is_built(name)]
+        missing = [name for name in draft.names if not catalogue.is_built(name, draft.name)]
         if missing:
             here["plugins"].report(f"not built yet: {', '.join(missing)}")
         for point in (MULTI_POINT, *POINTS):

@@ -60,6 +60,7 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
     when the pod was refused as a whole, before any node was filtered. `detail` replaces the message for readers of the
     namespace `detail_for`, since it names objects of that namespace; jobs of many namespaces may share one diagnosis.
     `held_back`: the capacity is reserved for a job before this one, so the diagnosis does not hold for earlier jobs.
+    `post_filter` is what preemption found out; kube-scheduler ends the sentence with it.
     """
 
     nodes: int
@@ -70,6 +71,7 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
     detail_for: str = ""
     held_back: bool = False
+    post_filter: str = ""
 
     def sentence(self, namespace: str = "") -> str:
         """Returns kube-scheduler's sentence, for readers of this namespace:
@@ -78,7 +80,8 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
             return NO_NODES
         own = self.detail if namespace and namespace == self.detail_for else ""
         said = own or self.message or ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
-        return f"0/{self.nodes} nodes are available:" + (f" {said}." if said else "")
+        ending = f" {self.post_filter}" if self.post_filter else ""
+        return f"0/{self.nodes} nodes are available:" + (f" {said}." if said else "") + ending
 
 
 class PodPlacement(msgspec.Struct, frozen=True, gc=False):
@@ -93,6 +96,21 @@ class PodPlacement(msgspec.Struct, frozen=True, gc=False):
     total: int = 0
     runner_up: NodeScore | None = None
     feasible: int = 0
+
+
+class Victim(msgspec.Struct, frozen=True, gc=False):
+    """A pod that has to go for another one, by key and UID."""
+
+    pod: str
+    uid: str
+
+
+class Preemption(msgspec.Struct, frozen=True, gc=False):
+    """The node that a pod will get once its victims are gone, and how many of these violate a disruption budget."""
+
+    node: str
+    victims: tuple[Victim, ...]
+    pdb_violations: int = 0
 
 
 class DomainShortage(msgspec.Struct, frozen=True, gc=False):
@@ -187,7 +205,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     `diagnosis` is that of the member that could not be placed, or of the last one that was. `error` is set when the
     attempt failed, rather than finding no nodes. A gang that does not fit has a `gang_diagnosis`. `backoffs` are the
     node backoffs (`plan.node_backoff`) whose nodes were left out. `workload` is the kind of work of the first member
-    (`api.classification`), "" if the profile does not classify pods.
+    (`api.classification`), "" if the profile does not classify pods. `preemption` is what makes the pod fit, if it is
+    executed. `alone`: the refusal is about this pod alone, such as one that waits for the end of its victims. It is
+    tried again after a backoff, and others of its class are not refused with it. `clears_nomination`: no preemption
+    helps, so an earlier nomination of the pod is void.
     """
 
     job: str
@@ -200,6 +221,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     gang_diagnosis: GangDiagnosis | None = None
     backoffs: frozenset[ClassBackoff] = frozenset()
     workload: str = ""
+    preemption: Preemption | None = None
+    alone: bool = False
+    clears_nomination: bool = False
 
     @property
     def placed(self) -> bool:

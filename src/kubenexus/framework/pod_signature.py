@@ -77,6 +77,7 @@ def resize_status(status: core.PodStatus) -> core.PodStatus | None:
 _OF_SPEC: dict[str, Field] = {
     "spec.nodeName": _of_spec("node_name"),
     "spec.priority": _of_spec("priority"),
+    "spec.preemptionPolicy": _of_spec("preemption_policy"),
     "spec.containers": _of_spec("containers"),
     "spec.initContainers": _of_spec("init_containers"),
     "spec.ephemeralContainers": _of_spec("ephemeral_containers", _bind_mounts),

@@ -97,8 +97,9 @@ class ClassPlugins(NamedTuple):
 class ProfilePlugins:
     """The plugins of a profile by extension point, in order. Built once at start-up."""
 
-    def __init__(self, profile: Profile, factories: Mapping[str, Factory]) -> None:
+    def __init__(self, profile: Profile, factories: Mapping[str, Factory], also_reads: tuple[str, ...] = ()) -> None:
         self.profile = profile
+        self._also_reads = also_reads  # pod fields that the planner reads besides the plugins
         self.plugins: list[Plugin] = []
         self.weights: dict[str, int] = {}
         named = {enabled.name for enabled in profile.plugins}
@@ -185,7 +186,7 @@ class ProfilePlugins:
 
     @property
     def reads(self) -> set[str]:
-        return {field for plugin in self.plugins for field in plugin.reads}
+        return {*self._also_reads, *(field for plugin in self.plugins for field in plugin.reads)}
 
 
 def stands_in(plugin: Factory | Plugin) -> bool:

@@ -14,6 +14,7 @@ from kubenexus.base.timestamps import format_micro_time
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.client.kinds import EVENTS
 from kubenexus.client.verbs import create_event, patch
+from kubenexus.state.pods import PodRecord
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -24,6 +25,7 @@ PLACEMENT_UNCLEAR: Final = "PlacementUnclear"
 RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
+PREEMPTED: Final = "Preempted"
 
 NOTE_LIMIT: Final = 1024  # bytes; the API server rejects a longer note
 NAME_LIMIT: Final = 253
@@ -130,6 +132,13 @@ def gang_stuck(pod: Pod, gang: str, minimum: int) -> EventRecord:
     """A bound member of an incomplete gang is not evicted: it has no controller that would recreate it."""
     note = f"gang {gang} did not have its {minimum} members on nodes in time; this one has no controller: not evicted"
     return EventRecord(object_reference(pod), WARNING, STUCK, "Scheduling", truncate_note(note))
+
+
+def preempted(victim: PodRecord, preemptor: str, node: str) -> EventRecord:
+    """A pod is deleted for one of higher priority, of which only the UID is told."""
+    regarding = Reference(kind="Pod", namespace=victim.namespace, name=victim.name, uid=victim.uid, api_version="v1")
+    note = f"Preempted by pod {preemptor} on node {node}"
+    return EventRecord(regarding, NORMAL, PREEMPTED, "Preempting", truncate_note(note))
 
 
 def object_reference(pod: Pod) -> Reference:

@@ -1,9 +1,9 @@
 """The metrics as a table: kube-scheduler's with its names, labels, buckets and help texts, then ours.
 
 Dashboards and alerts are written against these. A test compares the first part with a list made from kube-scheduler's
-source. A metric that is never written would read as a measured zero, so these are left out: preemption, Permit, times
-of single plugins (ours process all nodes at once, for all pods of a class), its batching and hint caches, and
-`/metrics/resources`. docs/running.md lists them for users.
+source. A metric that is never written would read as a measured zero, so these are left out: Permit, preemption by
+workloads, times of single plugins (ours process all nodes at once, for all pods of a class), its batching and hint
+caches, and `/metrics/resources`. docs/running.md lists them for users.
 """
 
 from typing import Final
@@ -32,6 +32,19 @@ UPSTREAM: Final = (
         (),
         "Scheduling algorithm latency in seconds",
         exponential(0.001, 2, 15),
+    ),
+    MetricDefinition(
+        "scheduler_preemption_victims",
+        STABLE,
+        (),
+        "Number of selected preemption victims for preemption initiated by a single pod",
+        exponential(1, 2, 7),
+    ),
+    MetricDefinition(
+        "scheduler_preemption_attempts_total",
+        STABLE,
+        (),
+        "Total preemption attempts in the cluster till now",
     ),
     MetricDefinition(
         "scheduler_pending_pods",

@@ -39,6 +39,7 @@ class Metrics(Collector):
         self._families: list[Counter | Histogram] = []
         self._sources: list[Callable[[], None]] = []
         self._attempts()
+        self._preemption()
         self._queue()
         self._groups()
         self.devices = DeviceMetrics(self._counter, self._histogram)
@@ -61,6 +62,10 @@ class Metrics(Collector):
         self.api_calls = self._counter("scheduler_async_api_call_execution_total")
         self.api_call_duration = self._histogram("scheduler_async_api_call_execution_duration_seconds")
         self.pending_api_calls = self._gauge("scheduler_pending_async_api_calls")
+
+    def _preemption(self) -> None:
+        self.preemption_attempts = self._counter("scheduler_preemption_attempts_total")
+        self.preemption_victims = self._histogram("scheduler_preemption_victims")
 
     def _queue(self) -> None:
         self.pending_pods = self._gauge("scheduler_pending_pods")
@@ -102,6 +107,10 @@ class Metrics(Collector):
         """Records an attempt for `pods` pods. `seconds` is the time to decide and, for placed pods, to bind."""
         self.attempt_duration.labels(result, profile).observe(seconds, pods)
         self.schedule_attempts.labels(result, profile).add(pods)
+
+    def preempted(self, victims: int) -> None:
+        """Records a preemption that is executed."""
+        self.preemption_victims.labels().observe(victims)
 
     def decided(self, workload: str, tier: str, result: str) -> None:
         """Records a decision about a job, by its kind of work ("" if that is not known) and its tenant's tier."""

@@ -9,19 +9,23 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.class_cache import ClassCache
-from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis
+from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
+from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Preemption, Victim
 from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.plugin_results import PluginError
+from kubenexus.framework.pod_limits import POD_LIMITS
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve
 from kubenexus.plan.gang.solver import GangResult
 from kubenexus.plan.place_pod import PodPlacer, PodResult
+from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
@@ -41,6 +45,7 @@ class Planner:
         profile_plugins: ProfilePlugins,
         class_cache: ClassCache | None = None,
         levels: Sequence[TopologyLevel] = DEFAULT_LEVELS,
+        preemption: CandidateLimits | None = None,
     ) -> None:
         self.profile_plugins = profile_plugins
         # Not `or`: an empty cache is false.
@@ -49,6 +54,7 @@ class Planner:
         self._levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
+        self._preemption = None if preemption is None else DefaultPreemption(self.class_cache, preemption)
         self._classifies = CLASSIFIER in profile_plugins.signing
 
     def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
@@ -121,7 +127,7 @@ class Planner:
         # Without a transaction: no other member follows that would have to see the placement.
         result = self._pod_placer.place(job.pods[0], snapshot, view, within)
         placements = () if result.placement is None else (result.placement,)
-        return Decision(
+        decision = Decision(
             job.key,
             result.code,
             snapshot.generation,
@@ -130,6 +136,30 @@ class Planner:
             result.diagnosis,
             result.error,
             workload=result.workload or self._workload(job),
+        )
+        may_preempt = self._preemption is not None and not job.is_gang and within is None
+        return self._post_filter(decision, job.pods[0], snapshot) if may_preempt else decision
+
+    def _post_filter(self, decision: Decision, pod: Pod, snapshot: Snapshot) -> Decision:
+        """Returns the decision about a pod that no node fits, with what preemption finds."""
+        if decision.code not in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE) or not snapshot.nodes.count:
+            return decision
+        try:
+            classified = self.class_cache.lookup(pod, snapshot.nodes)
+        except Malformed:
+            return decision
+        if self._preemption is None or (classified.rejection is not None and classified.rejection.plugin == POD_LIMITS):
+            return decision
+        yielding = filter_with_nominated_pods(pod, classified.table, snapshot)
+        found = self._preemption.preempt(classified, snapshot, yielding)
+        chosen = found.chosen
+        victims = () if chosen is None else tuple(Victim(each.key, each.uid) for each in chosen.victims)
+        return msgspec.structs.replace(
+            decision,
+            diagnosis=msgspec.structs.replace(decision.diagnosis, post_filter=found.message),
+            preemption=None if chosen is None else Preemption(chosen.node, victims, chosen.pdb_violations),
+            alone=found.alone or chosen is not None,
+            clears_nomination=found.clears_nomination and bool(pod.status.nominated_node_name),
         )
 
     def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:

@@ -7,7 +7,7 @@ one tenant's term split every other tenant's pods, each numbered pod into a clas
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import count, islice
 
 import msgspec
 
@@ -19,7 +19,8 @@ from kubenexus.state.affinity_terms import AffinityTerm, PodSelectorTerm
 MAX_TERMS_CHECKED = 128
 OTHER_VALUE = "\0"  # replaces all values of a label that no term names; no label can have it
 _MAX_REMEMBERED = 4_096
-_MAX_UNDONE = 1_024
+_MAX_MOVES = 2_048
+_MAX_EMPTIED = 256
 
 Label = tuple[str, str]
 Reduced = tuple[tuple[str, str | None], ...]
@@ -39,9 +40,9 @@ class _TermUse(msgspec.Struct, gc=False):
 
 class _TermsOfScope:
     """Terms about the same namespaces. Equal marks mean equal terms; mark 0 means no terms. Changes that are undone in
-    reverse order, as after each trial placement, restore the mark."""
+    reverse order, as after each trial placement or removal, restore the mark."""
 
-    __slots__ = ("_by_label", "_done", "_marks", "mark", "size", "values")
+    __slots__ = ("_by_label", "_marks", "_moves", "mark", "size", "values")
 
     def __init__(self, marks: Iterator[int]) -> None:
         self.mark = self.size = 0
@@ -50,7 +51,8 @@ class _TermsOfScope:
         self._marks = marks
         # By one label that a pod needs to be selected; None: no such label.
         self._by_label: dict[Label | None, dict[str, _TermUse]] = {}
-        self._done: list[tuple[str, int, int]] = []
+        # By mark, token and change: the mark that followed. The newest last.
+        self._moves: dict[tuple[int, str, int], int] = {}
 
     def change(self, known: _TermUse, by: int) -> None:
         """Adds a term (+1) or removes it (-1)."""
@@ -74,16 +76,15 @@ class _TermsOfScope:
         self._note(known.token, by)
 
     def _note(self, token: str, by: int) -> None:
-        if not self.size:
-            self.mark = 0
-            self._done.clear()
-        elif self._done and self._done[-1][:2] == (token, -by):
-            self.mark = self._done.pop()[2]
-        else:
-            if len(self._done) == _MAX_UNDONE:
-                del self._done[: _MAX_UNDONE // 2]
-            self._done.append((token, by, self.mark))
-            self.mark = next(self._marks)
+        before = self.mark
+        after = self._moves.get((before, token, by)) if self.size else 0
+        if after is None:
+            after = next(self._marks)
+        if len(self._moves) >= _MAX_MOVES:
+            for old in list(islice(self._moves, _MAX_MOVES // 2)):
+                del self._moves[old]
+        self._moves[before, token, by], self._moves[after, token, -by] = after, before
+        self.mark = after
 
     def reduced(self, labels: Mapping[str, str]) -> Reduced:
         """Returns the labels as far as these terms distinguish them, at a cost independent of the number of terms."""
@@ -110,6 +111,7 @@ class ExistingTerms:
         self._marks = count(1)
         self._known: dict[AffinityTerm, _TermUse] = {}
         self._named: dict[str, _TermsOfScope] = {}  # by namespace: terms that list it
+        self._emptied: dict[str, _TermsOfScope] = {}  # without terms now, the newest last
         self._selecting = _TermsOfScope(self._marks)  # terms that select namespaces by label
         self._relabelled: dict[str, int] = {}  # by namespace: the mark of its last change of labels
         self._remembered: dict[tuple[object, ...], SelectorValues] = {}
@@ -139,10 +141,17 @@ class ExistingTerms:
         for namespace in term.namespaces:
             asked = self._named.get(namespace)
             if asked is None:
-                asked = self._named[namespace] = _TermsOfScope(self._marks)
+                asked = self._named[namespace] = self._emptied.pop(namespace, _TermsOfScope(self._marks))
             asked.change(known, by)
             if not asked.size:
-                del self._named[namespace]
+                self._empty(namespace)
+
+    def _empty(self, namespace: str) -> None:
+        """Sets aside the terms of a namespace that has none. They are used again if the removal was on trial: the marks
+        are then restored."""
+        while len(self._emptied) >= _MAX_EMPTIED:
+            del self._emptied[next(iter(self._emptied))]
+        self._emptied[namespace] = self._named.pop(namespace)
 
     def namespace_changed(self, name: str, *, fresh: bool) -> None:
         """Handles other labels of a namespace, or its deletion. `fresh`: the namespace was not known before."""

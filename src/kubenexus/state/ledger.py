@@ -42,6 +42,7 @@ from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
+from kubenexus.state.preemptions import Preemptions
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
@@ -63,6 +64,7 @@ class Ledger:
         self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
         self.groups = PodGroupStore()
         self.disruption_budgets = DisruptionBudgets()
+        self.preemptions = Preemptions()
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
@@ -190,7 +192,7 @@ class Ledger:
         if record is not None and record.uid != pod.metadata.uid:
             dirty |= self.remove_pod(key)  # deleted and created again; the watch did not deliver the delete
             record = None
-        at = node or pod.status.nominated_node_name
+        at = node or pod.status.nominated_node_name or self.preemptions.node_of(pod.metadata.uid)
         try:
             footprint = footprint_of(pod) if at else None
         except Exception as error:
@@ -213,6 +215,9 @@ class Ledger:
     def remove_pod(self, key: str) -> set[int]:
         """Removes a pod that was deleted or has finished."""
         self._set_unread_parts(key, "")
+        nominated = self._nominations.of(key)
+        if nominated is not None:
+            self.preemptions.end(nominated.uid)
         self._withdraw(key)
         dirty = self._unblock_node(key)
         record = self.pods.get(key)
@@ -268,6 +273,17 @@ class Ledger:
         if record is None or record.stage is not PodStage.ASSUMED:
             return set()
         return self._remove(record)
+
+    def begin_preemption(self, pod: Pod, node: str, victims: set[str]) -> None:
+        """Nominates a pod to a node from now on, before the API server knows, while victims (by UID) leave it."""
+        record, _ = readable_pod_record(pod, node, PodStage.NOMINATED, footprint_of(pod))
+        self.generation += self._nominations.add(record)
+        self.preemptions.begin(pod.metadata.uid, pod.key, node, victims)
+
+    def end_preemption(self, pod: Pod) -> None:
+        """Ends a preemption whose victims do not all leave. A nomination at the API server stays."""
+        if self.preemptions.end(pod.metadata.uid) and pod.key not in self.pods:
+            self.upsert_pod(pod)
 
     def hold_capacity(self, record: PodRecord) -> None:
         """Holds capacity on a node for a pod that does not exist yet, as for a pod nominated there. The record's key
@@ -388,11 +404,13 @@ class Ledger:
 
     def _enter(self, record: PodRecord) -> None:
         self.pods[record.key] = record
+        self.preemptions.end(record.uid)
         self.assumed += record.stage is PodStage.ASSUMED
         self._pods_by_node.put(record)
 
     def _remove(self, record: PodRecord) -> set[int]:
         del self.pods[record.key]
+        self.preemptions.victim_gone(record)
         self.assumed -= record.stage is PodStage.ASSUMED
         self._pods_by_node.take(record)
         self.generation += 1

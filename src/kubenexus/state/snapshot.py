@@ -45,6 +45,10 @@ class Snapshot:
     def disruption_budgets(self) -> DisruptionBudgets:
         return self._ledger.disruption_budgets
 
+    def is_preempting(self, uid: str) -> bool:
+        """Returns whether the pod with this UID waits for victims that this process chose."""
+        return uid in self._ledger.preemptions
+
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Returns nominated pods and held capacity by node name."""
         return self._ledger.nominated_and_held()

@@ -305,6 +305,28 @@ def test_enough_candidates_are_enough_if_one_violates_no_budget() -> None:
         assert result.chosen.node == "n7"
 
 
+def test_a_dry_run_ends_and_the_next_one_begins_elsewhere() -> None:
+    names = [f"n{i}" for i in range(40)]
+    rest = [a_pod(f"rest-{name}", node=name, cpu=1, priority=200) for name in names if name != "n7"]
+    crowd = [a_pod(f"{name}-{i}", node=name, cpu="10m") for name in names for i in range(99)]
+    ledger = a_ledger(two_cpus(*names), [*rest, *crowd, a_pod("full", node="n7", cpu=1)])
+    first = preempt(URGENT, ledger)
+    assert (first.chosen, first.alone, first.clears_nomination) == (None, True, False)
+    for i in range(40):  # whatever changes, the next attempt begins with another node
+        if (found := preempt(URGENT, ledger)).chosen is not None:
+            assert found.chosen.node == "n7"
+            return
+        ledger.upsert_pod(a_pod(f"more-{i}", node="n0", cpu="1m"))
+    raise AssertionError("n7 was never tried")
+
+
+def test_of_equally_good_nodes_always_the_same_is_taken() -> None:
+    names = [f"n{i}" for i in range(9)]
+    pods = [full(name, status={"start_time": EARLY}) for name in names]
+    chosen = {preempt(URGENT, a_ledger(two_cpus(*order), pods)).message for order in (names, names[::-1])}
+    assert len(chosen) == 1
+
+
 @pytest.mark.parametrize(("nodes", "enough"), [(5000, 500), (300, 100), (40, 40)])
 def test_how_many_candidates_are_enough(nodes: int, enough: int) -> None:
     assert CandidateLimits().enough(nodes) == enough

@@ -36,7 +36,7 @@ def test_what_does_not_fit_is_told_after_ten_minutes_with_the_reason(tmp_path: P
     result = play(a_case(tmp_path, NODES, pods(big, 3)))
     assert (result.wanted, result.got, result.failed) == (3, 2, True)
     assert result.problem.startswith("after 600 s namespace-1/pod-")
-    assert result.problem.endswith("has no node (1 such pods): 0/2 nodes are available: 2 Insufficient cpu.")
+    assert "has no node (1 such pods): 0/2 nodes are available: 2 Insufficient cpu. preemption: " in result.problem
     assert 600 <= result.virtual < 602
 
 
@@ -132,7 +132,7 @@ def test_volumes_are_there_and_bound(tmp_path: Path) -> None:
     result = play(a_case(tmp_path, {**NODES, "nodeAllocatableStrategy": limits}, pods(count=4, **files)))
     assert (result.problem, result.got) == ("", 4)
     full = play(a_case(tmp_path, {**NODES, "nodeAllocatableStrategy": limits}, pods(count=5, **files)))
-    assert full.problem.endswith("2 node(s) exceed max volume count.")
+    assert "2 node(s) exceed max volume count. preemption: " in full.problem
 
 
 def test_nodes_get_labels_in_turn(tmp_path: Path) -> None:

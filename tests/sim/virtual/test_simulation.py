@@ -44,17 +44,21 @@ def test_the_same_seed_gives_the_same_log() -> None:
 
 def test_a_refusal_is_a_decision_too() -> None:
     lines: list[str] = []
+    why = (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
 
     async def scenario(simulation: Simulation) -> None:
         add_node(simulation, "small", cpu="1")
         add_pod(simulation, "big", cpu="2")
         await simulation.tracker.until(["default/big"], lambda entry: entry.attempted, 60)
-        assert simulation.tracker.pods["default/big"].why == "0/1 nodes are available: 1 Insufficient cpu."
+        assert simulation.tracker.pods["default/big"].why == why
 
     log = DecisionLog(lines.append)
     play(scenario, log)
     assert (log.placed, log.refused) == (0, 1)
-    assert lines[0].partition(" ")[2] == "default/big refused: 0/1 nodes are available: 1 Insufficient cpu.\n"
+    assert lines[0].partition(" ")[2] == f"default/big refused: {why}\n"
 
 
 def test_an_hour_later_the_watches_still_tell() -> None:

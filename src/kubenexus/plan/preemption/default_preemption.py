@@ -25,6 +25,7 @@ from kubenexus.state.snapshot import Snapshot
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+MAX_REMOVED: Final = 1_000  # pods that a dry run removes from their nodes: 50 ms
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
@@ -38,24 +39,27 @@ class CandidateLimits(msgspec.Struct, frozen=True):
         return min(max(nodes * self.percentage // 100, self.absolute), nodes)
 
 
-class DryRun(msgspec.Struct, frozen=True):
-    """The candidates, and by name why other potential nodes are none. Nodes that were not tried are in neither."""
+class DryRun(msgspec.Struct):
+    """The candidates, and by name why other potential nodes are none. Nodes that were not tried are in neither.
+    `cut`: nodes were left out because the others had too many pods."""
 
     candidates: list[Candidate]
     refusals: dict[str, Verdict]
+    cut: bool = False
 
 
 class PreemptionResult(msgspec.Struct, frozen=True):
     """The outcome for one pod. With code SUCCESS the pod is to be nominated to `chosen.node` once its victims are gone.
 
     `message` is the end of kube-scheduler's FailedScheduling message. `clears_nomination`: no preemption helps, so an
-    earlier nomination of the pod is void.
+    earlier nomination of the pod is void. `alone`: the result is about this pod alone, or not all nodes were tried.
     """
 
     code: Code
     message: str
     chosen: Candidate | None = None
     clears_nomination: bool = False
+    alone: bool = False
 
 
 class DefaultPreemption:
@@ -73,7 +77,8 @@ class DefaultPreemption:
         outcomes = NodeOutcomes(classified, columns, yielding)
         problem = ineligible(classified.pod, snapshot, outcomes)
         if problem:
-            return PreemptionResult(Code.UNSCHEDULABLE, f"preemption: {problem}")
+            waits = problem == VICTIMS_TERMINATING
+            return PreemptionResult(Code.UNSCHEDULABLE, f"preemption: {problem}", alone=waits)
         found = self.dry_run(classified, snapshot, outcomes.potential)
         if found.candidates:
             best = best_candidates(found.candidates)
@@ -85,27 +90,35 @@ class DefaultPreemption:
         errors = [_error(verdict) for verdict in found.refusals.values() if verdict.code is Code.ERROR]
         if errors:
             return PreemptionResult(Code.ERROR, f"preemption: {_aggregate(errors)}")
-        return PreemptionResult(Code.UNSCHEDULABLE, f"preemption: {_sentence(found, columns)}", clears_nomination=True)
+        message = f"preemption: {_sentence(found, columns)}"
+        return PreemptionResult(Code.UNSCHEDULABLE, message, clears_nomination=not found.cut, alone=found.cut)
 
     def dry_run(self, classified: ClassifiedPod, snapshot: Snapshot, potential: BoolColumn) -> DryRun:
         """Tries the potential nodes one after the other, until there are enough candidates.
 
-        The first node follows from the pod's UID, as upstream's is random: pods do not all try the same nodes first.
+        The first node follows from the pod's UID and the state, as upstream's is random: pods do not all try the same
+        nodes first, nor a pod the same ones again. No node is tried after `MAX_REMOVED` pods were removed: the next
+        attempt begins with another one.
         """
         pod, columns = classified.pod, snapshot.nodes
         rows = np.flatnonzero(potential)
         found = DryRun([], {})
         if not len(rows):
             return found
-        enough, violating = self._limits.enough(len(rows)), 0
+        enough, violating, removed = self._limits.enough(len(rows)), 0, 0
         lower = columns.pods.rows_below(pod.spec.priority, columns.size)
         waiting = snapshot.nominees()
-        for row in np.roll(rows, -(zlib.crc32(pod.metadata.uid.encode("utf-8", "replace")) % len(rows))).tolist():
+        seed = f"{pod.metadata.uid} {snapshot.generation}".encode("utf-8", "replace")
+        for row in np.roll(rows, -(zlib.crc32(seed) % len(rows))).tolist():
             node = columns.names[row]
             if not lower[row]:
                 found.refusals[node] = NO_VICTIMS
                 continue
+            if removed >= MAX_REMOVED:
+                found.cut = True
+                break
             victims = [each for each in snapshot.on_node(node) if each.priority < pod.spec.priority]
+            removed += len(victims)
             nominated = [each for each in waiting.get(node, ()) if counts_beside(each, pod)]
             with snapshot.attempt() as transaction:
                 trial = NodeTrial(classified, self._class_cache, row, snapshot, transaction, nominated)
@@ -147,6 +160,8 @@ def ineligible(pod: Pod, snapshot: Snapshot, outcomes: NodeOutcomes) -> str:
     """Returns why the pod may not preempt others, or ""."""
     if pod.spec.preemption_policy == "Never":
         return NEVER
+    if snapshot.is_preempting(pod.metadata.uid):
+        return VICTIMS_TERMINATING
     nominated = pod.status.nominated_node_name
     if not nominated or outcomes.unresolvable(nominated):
         return ""
