@@ -105,12 +105,24 @@ class Victim(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-class Preemption(msgspec.Struct, frozen=True, gc=False):
-    """The node that a pod will get once its victims are gone, and how many of these violate a disruption budget."""
+class Nomination(msgspec.Struct, frozen=True, gc=False):
+    """The node that a pod will get once the victims are gone. The pod is named by its key."""
 
+    pod: str
     node: str
+
+
+class Preemption(msgspec.Struct, frozen=True, gc=False):
+    """What makes a job fit: its members' nodes, and the victims that have to go first.
+
+    `evicts`: the victims go through the Eviction API, which keeps disruption budgets. Else they are deleted, as
+    kube-scheduler does, and `pdb_violations` of them violate a budget.
+    """
+
+    nominations: tuple[Nomination, ...]
     victims: tuple[Victim, ...]
     pdb_violations: int = 0
+    evicts: bool = False
 
 
 class DomainShortage(msgspec.Struct, frozen=True, gc=False):

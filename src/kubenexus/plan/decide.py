@@ -15,7 +15,7 @@ from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
-from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Preemption, Victim
+from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Nomination, Preemption, Victim
 from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.pod_limits import POD_LIMITS
@@ -153,12 +153,15 @@ class Planner:
         yielding = filter_with_nominated_pods(pod, classified.table, snapshot)
         found = self._preemption.preempt(classified, snapshot, yielding)
         chosen = found.chosen
-        victims = () if chosen is None else tuple(Victim(each.key, each.uid) for each in chosen.victims)
+        preemption = None
+        if chosen is not None:
+            victims = tuple(Victim(each.key, each.uid) for each in chosen.victims)
+            preemption = Preemption((Nomination(pod.key, chosen.node),), victims, chosen.pdb_violations)
         return msgspec.structs.replace(
             decision,
             diagnosis=msgspec.structs.replace(decision.diagnosis, post_filter=found.message),
-            preemption=None if chosen is None else Preemption(chosen.node, victims, chosen.pdb_violations),
-            alone=found.alone or chosen is not None,
+            preemption=preemption,
+            alone=found.alone or preemption is not None,
             clears_nomination=found.clears_nomination and bool(pod.status.nominated_node_name),
         )
 

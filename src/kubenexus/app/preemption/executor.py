@@ -69,9 +69,10 @@ class PreemptionExecutor:
         """Enters a preemption into the ledger, which keeps the room for the pod from now on, and starts its calls."""
         found = [self._ledger.pods.get(victim.pod) for victim in preemption.victims]
         victims = [record for record in found if record is not None]
-        self._ledger.begin_preemption(pod, preemption.node, {record.uid for record in victims})
+        node = preemption.nominations[0].node
+        self._ledger.begin_preemption(pod, node, {record.uid for record in victims})
         self._metrics.preempted(len(victims))
-        self._start(self._execute(pod, preemption, victims))
+        self._start(self._execute(pod, node, victims))
 
     def clear_nomination(self, pod: Pod) -> None:
         """Clears the nomination of a pod for which no preemption helps any more."""
@@ -82,19 +83,19 @@ class PreemptionExecutor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _execute(self, pod: Pod, preemption: Preemption, victims: list[PodRecord]) -> None:
+    async def _execute(self, pod: Pod, node: str, victims: list[PodRecord]) -> None:
         slot = await self._slots.acquire(pod.metadata.namespace)
         try:
-            await self._send(self._nominate(pod, preemption.node))
-            for waiting in self._ledger.nominees(preemption.node):
+            await self._send(self._nominate(pod, node))
+            for waiting in self._ledger.nominees(node):
                 if waiting.priority < pod.spec.priority:  # it may not fit there any more
                     await self._send(_nomination(waiting.namespace, waiting.name, waiting.uid, ""))
             for victim in victims:
                 if pod.metadata.uid not in self._ledger.preemptions:
                     return  # the preemptor is gone, or has a node: nothing more is evicted
-                await self._evict(victim, pod, preemption.node)
+                await self._evict(victim, pod, node)
         except Exception as problem:  # all errors: none may end the process
-            log.error("Preemption failed; trying the pod again", problem, pod=pod, node=preemption.node)  # noqa: PLE1205 - our own log
+            log.error("Preemption failed; trying the pod again", problem, pod=pod, node=node)  # noqa: PLE1205 - our own log
             self._ledger.end_preemption(pod)  # the pod is tried again after its backoff
         finally:
             self._slots.release(slot)
