@@ -39,7 +39,9 @@ def test_each_right_that_is_useful_is_asked_for_and_says_what_is_lost_without_it
 
 
 def test_the_right_to_evict_is_among_them() -> None:
-    assert losses([Permission("create", kinds.PODS, "eviction")]) == ["a gang that stays incomplete is never released"]
+    assert losses([Permission("create", kinds.PODS, "eviction")]) == [
+        "no pods are evicted for others, nor gangs that stay incomplete"
+    ]
 
 
 def test_a_loss_is_named_once() -> None:

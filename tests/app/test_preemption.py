@@ -68,7 +68,7 @@ def test_the_room_is_kept_for_the_pod_before_the_api_server_knows() -> None:
     scheduler_test(life)
 
 
-def test_only_one_of_two_alike_preempts_on_a_node() -> None:
+def test_f22_of_two_that_count_on_the_same_victim_one_preempts() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         await begun(fixture, URGENT, a_pod("second", cpu=2, priority=9))
         assert deleted(fixture) == ["low"]

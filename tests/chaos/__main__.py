@@ -45,7 +45,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Faults through a real socket.")
-    parser.add_argument("--seeds", type=int, default=200, help="how many [200]")
+    parser.add_argument("--seeds", type=int, default=220, help="how many [220]")
     parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--theme", choices=[*THEMES], default="", help="only those of this theme")

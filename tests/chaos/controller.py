@@ -21,6 +21,7 @@ class Gang:
     size: int
     minimum: int
     cpu: str
+    high: bool = False  # of high priority
 
     def members(self) -> list[str]:
         return [f"{self.name}-{number}" for number in range(self.size)]
@@ -35,10 +36,11 @@ class Controller(threading.Thread):
         self._rng, self._over, self._lock = Random(f"{seed}/controller"), threading.Event(), threading.Lock()
         self._gangs: dict[str, Gang] = {}
         self.replaced = 0
+        self.ends_all = False  # stubborn pods too
 
     def add(self, gang: Gang) -> None:
         """From now on its members exist, all of them created at the same moment."""
-        self._cluster.create_members(gang.name, gang.minimum, gang.cpu, gang.members())
+        self._cluster.create_members(gang.name, gang.minimum, gang.cpu, gang.members(), high=gang.high)
         with self._lock:
             self._gangs[gang.name] = gang
 
@@ -65,7 +67,7 @@ class Controller(threading.Thread):
             missing = [name for name in gang.members() if name not in pods]
             if missing:
                 self.replaced += len(missing)
-                self._cluster.create_members(gang.name, gang.minimum, gang.cpu, missing)
+                self._cluster.create_members(gang.name, gang.minimum, gang.cpu, missing, high=gang.high)
                 with self._lock:
                     retired = gang.name not in self._gangs
                 if retired:
@@ -77,7 +79,7 @@ class Controller(threading.Thread):
             self.join(30)
 
     def _kubelet(self, pods: dict[str, PodSeen]) -> None:
-        self._cluster.delete(name for name, pod in pods.items() if pod.leaving)
+        self._cluster.delete(name for name, pod in pods.items() if pod.leaving and (self.ends_all or not pod.stubborn))
         for name, pod in pods.items():
             if pod.gang and pod.node and not pod.started and not pod.leaving and self._rng.random() < STARTS:
                 self._cluster.start(name)

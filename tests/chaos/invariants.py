@@ -164,6 +164,32 @@ class Halved:
         return Breach(self.name, text, version, members[0], tuple(members[1:]))
 
 
+class Unprovoked:
+    """No pod is preempted unless a pod of higher priority is nominated to a node, or was a moment ago: an eviction may
+    be under way when the preemptor is deleted."""
+
+    name = "unprovoked"
+
+    def __init__(self, moment: float = 10.0) -> None:
+        self._moment = moment
+
+    def changed(
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        before, nominees = old is not None and old.preempted, cluster.nominees
+        if old is not None and old.nominated and not old.node:
+            nominees[old.uid] = (old.priority, cluster.now)
+        if new is not None and new.nominated and new.waits:
+            nominees[new.uid] = (new.priority, float("inf"))
+        if new is None or before or not new.preempted:
+            return
+        if not any(priority > new.priority and cluster.now - at < self._moment for priority, at in nominees.values()):
+            yield Breach(self.name, f"pod {new.key} was preempted, and no pod of higher priority waits", version, new)
+
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        yield from ()
+
+
 def laws(deadline: float = 300.0) -> tuple[Law, ...]:
     """`deadline`: seconds for which a gang may be halved."""
-    return (Overbooked(), Moved(), Lost(), Halved(deadline))
+    return (Overbooked(), Moved(), Lost(), Halved(deadline), Unprovoked())

@@ -11,6 +11,7 @@ ENDED = ("Succeeded", "Failed")
 NAME = "pod-group.scheduling.kubenexus.io/name"
 LEAST = "pod-group.scheduling.kubenexus.io/min-available"
 MONSTER = "chaos/monster"  # a label
+STUBBORN = "chaos/stubborn"  # a label
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class PodSeen:
     monster: bool = False  # so large that the scheduler may refuse it for its size alone
     gang: str = ""  # namespace/name, if it is a member of one
     needs: int = 0  # members that its gang needs, if the pod says so itself
+    priority: int = 0
+    nominated: str = ""  # a node that is being freed for it
+    preempted: bool = False  # a scheduler evicted it for another
+    stubborn: bool = False  # its kubelet does not end it
 
     @property
     def waits(self) -> bool:
@@ -55,6 +60,7 @@ class ObservedCluster:
     now: float = 0.0  # seconds, when the last change was seen
     minimums: dict[str, int] = field(default_factory=dict)  # members that gangs need, by the word of their PodGroups
     gangs: dict[str, dict[str, PodSeen]] = field(default_factory=dict)  # the members of each gang
+    nominees: dict[str, tuple[int, float]] = field(default_factory=dict)  # priority, and until when it was nominated
     begun: dict[str, float] = field(default_factory=dict)  # gangs that have too few on nodes, and since when
     whole: set[str] = field(default_factory=set)  # gangs that have had enough since their first bind
 
@@ -121,6 +127,10 @@ def pod_seen(item: Object, old: PodSeen | None) -> PodSeen | None:
         monster=MONSTER in (meta.get("labels") or {}),
         gang=_gang(item),
         needs=int((meta.get("labels") or {}).get(LEAST, 0)),
+        priority=spec.get("priority") or 0,
+        nominated=status.get("nominatedNodeName") or "",
+        preempted=any(c.get("reason") == "PreemptionByScheduler" for c in status.get("conditions") or ()),
+        stubborn=STUBBORN in (meta.get("labels") or {}),
     )
 
 

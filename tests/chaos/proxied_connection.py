@@ -123,6 +123,7 @@ class ProxiedConnection:
                 task.cancel()
             with contextlib.suppress(asyncio.CancelledError, OSError):
                 await hung_up
+        asked.answer = head.code
         if asked.sort == "lease" and (found := VERSION.search(body)) and head.code < 300:
             asked.version = int(found.group(1))
         return head, body

@@ -14,6 +14,7 @@ import contextlib
 import ssl
 import threading
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -43,8 +44,8 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._servers: list[asyncio.Server] = []
         self._passages: set[asyncio.Task[None]] = set()
-        self._strikes: list[tuple[int, Strike]] = []
-        self._binds = 0
+        self._strikes: list[tuple[str, int, Strike]] = []
+        self._counts = Counter[str]()  # binds and evictions
         self._deafened = ""
         self._broken: dict[str, str] = {}
         self.watches: dict[WatchLog, Asked] = {}  # those that are open
@@ -64,9 +65,10 @@ class Proxy:
         """No fault begins any more, and what was frozen goes on."""
         self._loop.call_soon_threadsafe(self.calmed.set)
 
-    def strike(self, binds: int, what: Strike) -> None:
-        """Call `what` when so many more binds have been asked for, before that bind is passed on. It must be quick."""
-        self._strikes.append((self._binds + binds, what))
+    def strike(self, count: int, what: Strike, sort: str = "bind") -> None:
+        """Call `what` when so many more binds have been asked for (evictions, with the sort `evict`), before the last
+        one is passed on. It must be quick."""
+        self._strikes.append((sort, self._counts[sort] + count, what))
 
     def deafen(self, who: str) -> None:
         """No renewal of this process comes through any more; "" ends it."""
@@ -99,7 +101,12 @@ class Proxy:
     @property
     def binds(self) -> int:
         """How many binds were asked for so far."""
-        return self._binds
+        return self._counts["bind"]
+
+    @property
+    def evictions(self) -> int:
+        """How many evictions were asked for so far."""
+        return self._counts["evict"]
 
     @property
     def leader(self) -> str:
@@ -121,11 +128,11 @@ class Proxy:
         """A request has come: it is written down, and whoever waits for it acts."""
         method, path = request.line
         asked = self.journal.ask(who, method, path, request.body, self.clock.now())
-        if asked.sort == "bind":
-            self._binds += 1
-            due = [each for each in self._strikes if each[0] <= self._binds]
-            self._strikes = [each for each in self._strikes if each[0] > self._binds]
-            for _, what in due:
+        if asked.sort in ("bind", "evict"):
+            self._counts[asked.sort] += 1
+            due = [each for each in self._strikes if each[0] == asked.sort and each[1] <= self._counts[asked.sort]]
+            self._strikes = [each for each in self._strikes if each not in due]
+            for _, _, what in due:
                 what(asked)
         return asked
 

@@ -13,24 +13,26 @@ import msgspec
 
 REVIEWS: Final = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "tokenreviews", "subjectaccessreviews")
 VERSION: Final = re.compile(rb'"resourceVersion": ?"(\d+)"')
-BIND: Final = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)/binding$")
+BIND: Final = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)/(?:binding|eviction)$")
 
 
 @dataclass(slots=True)
 class Asked:
-    """One request. `code` is what its process was told; 0 if it was told nothing. `version` is of what was written."""
+    """One request. `code` is what its process was told; 0 if it was told nothing. `answer` is the server's, 0 if it was
+    not passed on. `version` is of what was written."""
 
     who: str
     sort: str
     method: str
     path: str
     at: float
-    pod: str = ""  # namespace/name, of a bind
+    pod: str = ""  # namespace/name, of a bind or an eviction
     uid: str = ""
     node: str = ""
     holder: str = ""  # of a lease that is written
     fault: str = ""
     code: int = 0
+    answer: int = 0
     version: int = 0
 
     @property
@@ -57,6 +59,10 @@ class RequestLog:
             said, match = msgspec.json.decode(body), BIND.search(path)
             asked.uid = said["metadata"].get("uid", "")
             asked.node, asked.pod = said["target"]["name"], "/".join(match.groups()) if match else ""
+        elif sort == "evict":
+            said, match = msgspec.json.decode(body), BIND.search(path)
+            asked.uid = ((said.get("deleteOptions") or {}).get("preconditions") or {}).get("uid", "")
+            asked.pod = "/".join(match.groups()) if match else ""
         elif sort == "lease" and body:
             asked.holder = (msgspec.json.decode(body).get("spec") or {}).get("holderIdentity") or ""
         self.sorts[sort] += 1
@@ -82,6 +88,10 @@ class RequestLog:
     def binds(self) -> list[Asked]:
         return [each for each in self.requests if each.sort == "bind"]
 
+    @property
+    def evictions(self) -> list[Asked]:
+        return [each for each in self.requests if each.sort == "evict"]
+
 
 def sort_of(method: str, path: str) -> str:
     """What a request is for, as far as faults and judges tell them apart."""
@@ -90,6 +100,8 @@ def sort_of(method: str, path: str) -> str:
         return _reading(place, query)
     if place.endswith("/binding"):
         return "bind"
+    if place.endswith("/eviction"):
+        return "evict"
     if "/leases" in place:
         return "lease"
     if place.rpartition("/")[2] in REVIEWS:

@@ -18,6 +18,7 @@ THEMES: Final = {
     "leader": "two replicas, and the one that leads loses the lease",
     "mixed": "some of everything, gangs too",
     "gangs": "gangs, elastic ones too, lose members between decision and bind, and the scheduler is asked to end",
+    "preempt": "pods and gangs of high priority preempt others; evictions fail, budgets change, victims do not end",
     "hostile": "kinds that pods can do without cannot be listed, and tenants create pods of monstrous size",
 }
 ORDER: Final = tuple(THEMES)
@@ -29,6 +30,8 @@ DEEDS: Final = {
     "steal": "a stranger takes the lease",
     "server": "the API server is killed and started again",
     "etcd": "etcd is stopped for a while",
+    "kill at eviction": "kill -9 of the process that sent this eviction",
+    "forsake": "jobs that wait for the end of their victims are deleted before this eviction is passed on",
     "lose": "other members of the gang that is being bound are deleted before this bind is passed on",
 }
 # Third parties' kinds, and those of Kubernetes' own that no pod here names.
@@ -42,9 +45,12 @@ OPTIONAL: Final = (
 )
 
 
+_ANYWHERE: Final = tuple(kind for kind in DEEDS if kind not in ("kill at eviction", "forsake"))
+
+
 @dataclass(frozen=True)
 class Deed:
-    """Something that happens from outside, when so many binds of its wave were asked for."""
+    """Something that happens from outside, when so many binds (or evictions) of its wave were asked for."""
 
     kind: str
     binds: int
@@ -56,7 +62,8 @@ class Wave:
     """Pods that come together; `deed` strikes in their midst, `leave` of the bound ones go before.
 
     `gangs` are sizes and minimums of gangs that come with them, one gang goes before if there are any. `monsters` come
-    first. `broken` are paths that cannot be read from now on, and how: 500, `hang` or `garbage`.
+    first. `broken` are paths that cannot be read from now on, and how: 500, `hang` or `garbage`. `high`: all are of
+    high priority. `allowed`: so many pods may be disrupted from now on, by the budget of some; -1: no budget.
     """
 
     pods: int
@@ -65,6 +72,8 @@ class Wave:
     gangs: tuple[tuple[int, int], ...] = ()
     monsters: int = 0
     broken: tuple[tuple[str, str], ...] = ()
+    high: bool = False
+    allowed: int = -1
 
     @property
     def members(self) -> int:
@@ -92,7 +101,7 @@ class Scenario:
 
 
 def scenario(seed: int) -> Scenario:
-    """The same for the same seed, always. Themes take turns, so that any 10 seeds in a row have each once."""
+    """The same for the same seed, always. Themes take turns, so that any 11 seeds in a row have each once."""
     rng, theme = Random(seed), ORDER[seed % len(ORDER)]
     if theme == "burst":
         waves: tuple[Wave, ...] = (Wave(BURST, deed=Deed("kill", rng.randrange(BURST // 20, BURST * 7 // 10))),)
@@ -100,7 +109,8 @@ def scenario(seed: int) -> Scenario:
         return Scenario(seed, theme, 12, 80, waves, _drizzle(rng), replicas=rng.choice((1, 2)))
     nodes, cpu = rng.randrange(6, 13), rng.randrange(6, 13)
     capacity = nodes * cpu
-    waves = tuple(_wave(theme, number, capacity, rng) for number in range(3))
+    wave = _preemption_wave if theme == "preempt" else _wave
+    waves = tuple(wave(theme, number, capacity, rng) for number in range(3))
     return Scenario(
         seed,
         theme,
@@ -108,7 +118,7 @@ def scenario(seed: int) -> Scenario:
         cpu,
         waves,
         _rates(theme, rng),
-        replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme in ("mixed", "gangs") else 1,
+        replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme in ("mixed", "gangs", "preempt") else 1,
         rival=capacity // 3 if theme in ("rival", "mixed") else 0,
     )
 
@@ -132,6 +142,19 @@ def _wave(theme: str, number: int, capacity: int, rng: Random) -> Wave:
     )
 
 
+def _preemption_wave(theme: str, number: int, capacity: int, rng: Random) -> Wave:
+    """First the nodes are filled, then pods and gangs of high priority come, each time for a quarter of the nodes."""
+    allowed = rng.choice((0, 1, 3, 100))
+    if number == 0:
+        gangs = tuple(_gangs(max(2, capacity // 4), rng))
+        pods = max(2, capacity - sum(size for size, _ in gangs))
+        return Wave(pods, gangs=gangs, allowed=allowed)
+    gangs = tuple(_gangs(max(2, capacity // 8), rng))
+    kind = rng.choice(("kill at eviction", "kill at eviction", "forsake", "forsake", "kill", "term"))
+    deed = Deed(kind, rng.randrange(1, max(2, capacity // 8)), rng.uniform(0.5, 4.0))
+    return Wave(max(2, capacity // 8), 0, deed, gangs, high=True, allowed=allowed)
+
+
 def _gangs(members: int, rng: Random) -> Iterator[tuple[int, int]]:
     """Gangs of together about so many members; a third of them may start with fewer than all."""
     while members > 1:
@@ -151,7 +174,7 @@ def _deed(theme: str, number: int, pods: int, rng: Random) -> Deed | None:
         "server": ("server",),
         "etcd": ("etcd",),
         "leader": ("term", "pause", "deafen", "steal", "kill"),
-        "mixed": (*DEEDS, "kill"),
+        "mixed": (*_ANYWHERE, "kill"),
         "gangs": ("lose", "lose", "term", "kill"),
         "hostile": ("kill", "term"),
     }.get(theme, ())
@@ -174,6 +197,13 @@ def _rain(rate: float) -> dict[str, Mapping[str, float]]:
     return {"bind": lossy, "status": lossy, "event": lossy, "get": lossy, "list": lossy, "write": lossy, "lease": mild}
 
 
+def _refusals(rng: Random) -> Rates:
+    """Evictions meet every fault, and one in five is refused."""
+    rate = rng.uniform(0.02, 0.06)
+    faults = dict.fromkeys(("delay", "drop", "deaf", "cut", "429", "500", "500-done", "409"), rate)
+    return {**_rain(rng.choice((0.0, 0.005))), "evict": faults}
+
+
 def _storm(rate: float) -> dict[str, Mapping[str, float]]:
     often = dict.fromkeys(("watch-cut", "watch-freeze", "watch-gone", "watch-replay", "watch-slow"), rate)
     rare = dict.fromkeys(("watch-410", "watch-500", "watch-401"), rate / 4)
@@ -187,4 +217,6 @@ def _rates(theme: str, rng: Random) -> Rates:
         return _storm(0.16)
     if theme == "mixed":
         return {**_rain(rng.uniform(0.0, 0.02)), **_storm(rng.uniform(0.0, 0.15))}
+    if theme == "preempt":
+        return _refusals(rng)
     return _drizzle(rng)

@@ -6,6 +6,7 @@ breach. Our own processes must always know of each other's binds: that is what t
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -52,6 +53,15 @@ def _could_know(breach: Breach, journal: RequestLog, ours: Mapping[tuple[str, st
     heard = journal.knew(last.who, last.at - REACTION)
     known = [each for each in breach.others if (each.uid, each.node) in ours or each.bound_at <= heard]
     return bool(over([pod.asks, *(each.asks for each in known)], breach.has))
+
+
+def evicted_twice(journal: RequestLog) -> Iterator[str]:
+    """Pods (by UID) whose eviction the API server accepted more than once."""
+    accepted = Counter(asked.uid for asked in journal.evictions if 200 <= asked.answer < 300)
+    names = {asked.uid: asked.pod for asked in journal.evictions}
+    for uid, times in accepted.items():
+        if times > 1:
+            yield f"pod {names[uid]} was evicted {times} times"
 
 
 # --- the lease ----------------------------------------------------------------------------------------------------

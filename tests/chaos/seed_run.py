@@ -27,7 +27,7 @@ from tests.chaos.replicas import LEASE_SECONDS, Replicas
 from tests.chaos.request_log import Asked
 from tests.chaos.scenario import Deed, Scenario, Wave
 from tests.chaos.seed_cluster import SCHEDULER, SeedCluster
-from tests.chaos.seed_result import binds_under_another, fenced, judged
+from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged
 
 CLOCK = WallClock()
 TICK = 0.05
@@ -102,6 +102,9 @@ class SeedRun:
             self._play(wave, sizes)
         self._rival.stop()
         self._proxy.calm()
+        self._controller.ends_all = True
+        if self._scenario.waves[0].allowed >= 0:
+            self._cluster.allow_disruptions(1000)
         self._converge()
         self._judge()
 
@@ -122,9 +125,15 @@ class SeedRun:
                 self._proxy.strike(deed.binds // 3, lambda asked: self._proxy.hold_back(asked.who))
         if deed is not None and deed.kind == "lose":
             self._proxy.strike(deed.binds, self._lose)
+        if deed is not None and deed.kind == "kill at eviction":
+            self._proxy.strike(deed.binds, self._kill, "evict")
+        if deed is not None and deed.kind == "forsake":
+            self._proxy.strike(deed.binds, self._forsake, "evict")
+        if wave.allowed >= 0:
+            self._cluster.allow_disruptions(wave.allowed)
         with ThreadPoolExecutor(1) as elsewhere:  # so that the deed comes while they come
             sending = elsewhere.submit(self._send, wave, sizes)
-            if deed is not None and deed.kind not in ("kill", "lose"):
+            if deed is not None and deed.kind not in ("kill", "lose", "kill at eviction", "forsake"):
                 self._until(lambda: self._proxy.binds >= goal, A_WAVE)
                 self._do(deed)
             self._until(sending.done, SENT)
@@ -138,8 +147,13 @@ class SeedRun:
             self._cluster.send_monsters(wave.monsters, sizes)
         for size, minimum in wave.gangs:
             self._gangs += 1
-            self._controller.add(Gang(f"gang{self._gangs}", size, minimum, sizes.choice(("1", "1", "2"))))
-        self._cluster.send(wave.pods, sizes)
+            self._controller.add(Gang(f"gang{self._gangs}", size, minimum, sizes.choice(("1", "1", "2")), wave.high))
+        if wave.high:
+            self._cluster.send_high(wave.pods, sizes)
+        elif wave.allowed >= 0:
+            self._cluster.send_victims(wave.pods, sizes)
+        else:
+            self._cluster.send(wave.pods, sizes)
 
     def _lose(self, asked: Asked) -> None:
         """Called by the proxy before it passes on the bind of a pod. Other members of its gang, or if it is in none
@@ -150,6 +164,14 @@ class SeedRun:
         waiting = sorted(pod.key for pod in pods if pod.gang == gang and gang and pod.waits and pod.key != asked.pod)
         self._cluster.delete(key.partition("/")[2] for key in waiting[::2])
         self._report.faults["outside: members deleted"] += len(waiting[::2])
+
+    def _forsake(self, asked: Asked) -> None:
+        """Called by the proxy before it passes on an eviction. Half of the single pods that wait for their victims are
+        deleted, and a gang ends."""
+        waiting = sorted(pod.key for pod in self._checker.pods() if pod.nominated and pod.waits and not pod.gang)
+        self._cluster.delete(key.partition("/")[2] for key in waiting[::2])
+        self._controller.retire(1)
+        self._report.faults["outside: preemptors deleted"] += len(waiting[::2])
 
     def _kill(self, asked: Asked) -> None:
         """Called by the proxy, in the middle of things."""
@@ -225,6 +247,7 @@ class SeedRun:
         report.latest = fence.latest
         seen = binds_under_another(journal, checker.cluster.history, checker.cluster.holders, {THIEF})
         report.breaches += [f"not leading: {text}" for text in seen]
+        report.breaches += [f"evicted twice: {text}" for text in evicted_twice(journal)]
         if self._scenario.theme == "burst" and not report.kills:
             report.breaches.append("play: the kill never came")
         report.races = verdict.races
@@ -232,6 +255,7 @@ class SeedRun:
         report.starts, report.gaps = self._replicas.starts, checker.gaps
         report.faults += journal.struck
         report.faults["outside: kill -9"] += report.kills
+        report.faults["evictions"] += sum(200 <= asked.answer < 300 for asked in journal.evictions)
         report.faults["outside: rival's binds"] += self._rival.bound
         report.faults["outside: members replaced"] += self._controller.replaced
 

@@ -293,3 +293,31 @@ def test_what_a_pod_asks_for() -> None:
     assert asked_by({"spec": spec}) == {"cpu": 3250, "pods": 1000}, "the last step beside its sidecar, and the overhead"
     spec["initContainers"] = [box("1", restartPolicy="Always")]
     assert asked_by({"spec": spec}) == {"cpu": 2750, "pods": 1000}
+
+
+PREEMPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+
+
+@pytest.mark.parametrize(
+    ("waits", "gone_for", "broken"),
+    [
+        pytest.param({}, None, True, id="nobody waits"),
+        pytest.param({"spec": {"priority": 9}}, None, True, id="a pod waits, and for no node"),
+        pytest.param({"spec": {"priority": 9}, "nominatedNodeName": "n"}, None, False, id="a pod waits for the node"),
+        pytest.param({"nominatedNodeName": "n"}, None, True, id="a pod of no higher priority waits for it"),
+        pytest.param({"spec": {"priority": 9}, "nominatedNodeName": "n"}, 5.0, False, id="it was there a moment ago"),
+        pytest.param({"spec": {"priority": 9}, "nominatedNodeName": "n"}, 50.0, True, id="it was there long ago"),
+    ],
+)
+def test_no_pod_is_preempted_without_a_preemptor(waits: dict[str, Any], gone_for: float | None, broken: bool) -> None:
+    cluster = a_cluster(("n", 1))
+    assert happens(cluster, "low", node="n") == []
+    if waits:
+        happens(cluster, "high", **waits)
+    if gone_for is not None:
+        old = cluster.put("uid-high", None)
+        assert not any(breach for law in LAWS for breach in law.changed(cluster, old, None, next(VERSIONS)))
+        cluster.now += gone_for
+    found = happens(cluster, "low", node="n", conditions=PREEMPTED)
+    assert [breach.law for breach in found] == ["unprovoked"] * broken
+    assert happens(cluster, "low", node="n", conditions=PREEMPTED) == [], "said once"

@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.invariants import Breach
 from tests.chaos.observed_cluster import PodSeen
 from tests.chaos.request_log import Asked, RequestLog, sort_of
-from tests.chaos.seed_result import binds_under_another, fenced, judged
+from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/kubenexus-scheduler"
 
@@ -150,3 +150,25 @@ def test_a_bind_takes_effect_under_the_lease_of_who_sent_it(bound_at: int, said:
 )
 def test_what_a_request_is_for(method: str, path: str, sort: str) -> None:
     assert sort_of(method, path) == sort
+
+
+# --- evictions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("evictions", "breaches"),
+    [
+        pytest.param([("a", 201), ("b", 201)], [], id="each once"),
+        pytest.param([("a", 429), ("a", 0), ("a", 201)], [], id="refused, never passed on, accepted"),
+        pytest.param([("a", 201), ("a", 201)], ["pod ns/a was evicted 2 times"], id="accepted twice"),
+    ],
+)
+def test_a_pod_is_evicted_once(evictions: list[tuple[str, int]], breaches: list[str]) -> None:
+    journal = RequestLog()
+    for pod, answer in evictions:
+        body = {"metadata": {"name": pod}, "deleteOptions": {"preconditions": {"uid": f"uid-{pod}"}}}
+        path = f"/api/v1/namespaces/ns/pods/{pod}/eviction"
+        asked = journal.ask("r0.1", "POST", path, json.dumps(body).encode(), 1.0)
+        assert asked.sort == "evict"
+        asked.answer = answer
+    assert list(evicted_twice(journal)) == breaches

@@ -29,7 +29,7 @@ NODES = 5
 GATES = "--feature-gates=GenericWorkload=true"
 SERVED = (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true", "--allow-privileged=true")
 # What later versions promise, by a part of the specs' names.
-LATER = "(?i)preempt"
+LATER = "WorkloadAwarePreemption"
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

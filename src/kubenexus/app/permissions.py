@@ -46,7 +46,7 @@ class _Review(ApiObject):
 OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("get", kinds.PODS): "a bind without an answer keeps its capacity until the watch shows what happened",
     Permission("patch", kinds.PODS, "status"): "pods do not say why they wait",
-    Permission("create", kinds.PODS, "eviction"): "a gang that stays incomplete is never released",
+    Permission("create", kinds.PODS, "eviction"): "no pods are evicted for others, nor gangs that stay incomplete",
     Permission("delete", kinds.PODS): "pods of a profile named default-scheduler do not preempt others",
     Permission("patch", kinds.POD_GROUPS, "status"): "pod groups do not say why they wait",
     Permission("create", kinds.EVENTS): "there are no events",

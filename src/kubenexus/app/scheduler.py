@@ -23,6 +23,7 @@ from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
 from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
+from kubenexus.app.preemption.preemption_rules import UPSTREAM_RULES, ProfileRules
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
@@ -45,6 +46,7 @@ from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS, DefaultPreemptionArgs
+from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.preemption_settings import preemption_settings
 from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
@@ -183,6 +185,9 @@ class Scheduler:
         self.preemption = PreemptionExecutor(
             GuardedApi(api, self.guard),
             self.ledger,
+            self.queue,
+            self.waiting,
+            {name: UPSTREAM_RULES if name == DEFAULT_SCHEDULER else ProfileRules() for name in self.planners},
             recorder=self.recorder,
             metrics=self.metrics,
             clock=clock,

@@ -102,7 +102,7 @@ class SchedulingLoop:
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
         busy = self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices
-        if busy or self._ledger.preemptions.any_finished:
+        if busy or self._ledger.preemptions.any_news:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
         return bool(self._outdated()) or self._dispatcher.resting or not ready
@@ -114,8 +114,7 @@ class SchedulingLoop:
             self._queue.on_event(backoffs_ended(ended))
         self.reservations.expire()
         self._queue.tick()
-        for key in self._ledger.preemptions.take_finished():
-            self._queue.activate(key)
+        self._preemption.settle()
         self._release()
         self._assembler.build_changed()
         spent = count = 0
@@ -273,12 +272,15 @@ class SchedulingLoop:
             self._count_placed(devices, decision, job)
             self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
+            self._preemption.placed(job, decision)
             for pod in attempt.job.pods:
                 self._pod_reporter.forget(pod)
             if job.is_gang:
                 self._started(attempt, decision, began)
         else:
-            self.reservations.refused(job, decision, planner, snapshot)
+            decision = self._preemption.review(attempt.job, decision)
+            if decision.preemption is None and not decision.alone:
+                self.reservations.refused(job, decision, planner, snapshot)
             self._refused(attempt, decision, began)
 
     def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
@@ -316,9 +318,9 @@ class SchedulingLoop:
         if decision.diagnosis.post_filter:
             self._metrics.preemption_attempts.labels().add()
         if decision.preemption is not None:
-            self._preemption.submit(job.pods[0], decision.preemption)
+            self._preemption.submit(job, decision.preemption)
         elif decision.clears_nomination:
-            self._preemption.clear_nomination(job.pods[0])
+            self._preemption.clear_nominations(job)
 
     def _count(self, job: Job, result: str, began: float) -> None:
         """Counts an attempt without a node. Those with one are counted when they are bound."""
@@ -355,7 +357,7 @@ class SchedulingLoop:
         paused = self._dispatcher.resting or bool(self._waits_for)
         log_due = self._logged_at + LOG_INTERVAL if self._waits_for else None
         jobs = () if paused else (self._queue.next_due(), self._assembler.next_due())
-        times = (*jobs, self._pod_reporter.due, self.reservations.due, log_due)
+        times = (*jobs, self._pod_reporter.due, self.reservations.due, self._preemption.due, log_due)
         due = min((time for time in times if time is not None), default=None)
         seconds = MAX_WAIT_SECONDS if due is None else min(max(due - self._clock.now(), 0.0), MAX_WAIT_SECONDS)
         await self._wakeup.wait(seconds)

@@ -26,11 +26,13 @@ class NominatedResult:
 
 
 def filter_with_nominated_pods(
-    pod: Pod, table: ClassTable, snapshot: Snapshot, seated: frozenset[str] = frozenset()
+    pod: Pod, table: ClassTable, snapshot: Snapshot, seated: frozenset[str] = frozenset(), *, everywhere: bool = True
 ) -> NominatedResult | None:
     """Returns the rows that nominated pods take from this pod; None if there are none.
 
-    `seated` are keys of members of its job that the plan has placed already. They are not counted again.
+    `seated` are keys of members of its job that the plan has placed already. They are not counted again. `everywhere`:
+    also rows that the pod does not fit anyway, for kube-scheduler's reasons there. That costs 0.15 ms for each
+    nominated pod, and nearly all of them wait on rows that are full.
     """
     waiting = snapshot.nominees()
     if not waiting:
@@ -38,6 +40,8 @@ def filter_with_nominated_pods(
     columns = snapshot.nodes
     answers = []
     for node, nominees in waiting.items():
+        if not everywhere and not table.feasible.item(columns.row_of.get(node, 0)):
+            continue
         standing = [nominee for nominee in nominees if counts_beside(nominee, pod) and nominee.key not in seated]
         if standing and node in columns.row_of:
             table.work.rows += len(standing) + 1  # each is added to the row, which is computed then

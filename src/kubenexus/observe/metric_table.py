@@ -251,6 +251,14 @@ OURS: Final = (
         (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
     ),
     MetricDefinition(
+        "kubenexus_preemptions_ended_total",
+        ALPHA,
+        ("end",),
+        "Number of preemptions that ended: the job has nodes ('landed'), is gone ('gone'), a victim could not be "
+        "evicted or the job did not fit afterwards ('failed'), the victims took too long ('expired'), or a job of "
+        "higher priority took the capacity ('outranked').",
+    ),
+    MetricDefinition(
         "kubenexus_gang_scheduling_decisions_total",
         ALPHA,
         ("outcome",),

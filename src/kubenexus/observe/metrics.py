@@ -66,6 +66,7 @@ class Metrics(Collector):
     def _preemption(self) -> None:
         self.preemption_attempts = self._counter("scheduler_preemption_attempts_total")
         self.preemption_victims = self._histogram("scheduler_preemption_victims")
+        self.preemptions_ended = self._counter("kubenexus_preemptions_ended_total")
 
     def _queue(self) -> None:
         self.pending_pods = self._gauge("scheduler_pending_pods")
@@ -111,6 +112,10 @@ class Metrics(Collector):
     def preempted(self, victims: int) -> None:
         """Records a preemption that is executed."""
         self.preemption_victims.labels().observe(victims)
+
+    def preemption_ended(self, how: str) -> None:
+        """Records the end of a preemption (`state.preemptions.PreemptionEnd`)."""
+        self.preemptions_ended.labels(how).add()
 
     def decided(self, workload: str, tier: str, result: str) -> None:
         """Records a decision about a job, by its kind of work ("" if that is not known) and its tenant's tier."""

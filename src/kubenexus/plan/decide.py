@@ -13,6 +13,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.base.errors import Malformed
+from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Nomination, Preemption, Victim
@@ -50,7 +51,9 @@ class Planner:
         self.profile_plugins = profile_plugins
         # Not `or`: an empty cache is false.
         self.class_cache = ClassCache(profile_plugins) if class_cache is None else class_cache
-        self._pod_placer = PodPlacer(self.class_cache)
+        self._pod_placer = PodPlacer(
+            self.class_cache, upstream_reasons=profile_plugins.profile.name == DEFAULT_SCHEDULER
+        )
         self._levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None

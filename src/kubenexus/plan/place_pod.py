@@ -38,11 +38,12 @@ class PodResult(msgspec.Struct, gc=False):
 class PodPlacer:
     """Places single pods. Pure, but for the class cache.
 
-    `depends_on_job`: some plugin reads where the job's other members are.
+    `upstream_reasons`: refusals have exactly the reasons that kube-scheduler finds. `depends_on_job`: some plugin reads
+    where the job's other members are.
     """
 
-    def __init__(self, class_cache: ClassCache) -> None:
-        self._class_cache = class_cache
+    def __init__(self, class_cache: ClassCache, *, upstream_reasons: bool = True) -> None:
+        self._class_cache, self._upstream_reasons = class_cache, upstream_reasons
         self.depends_on_job = any(traits.job for traits in class_cache.profile_plugins.traits.values())
 
     def place(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> PodResult:
@@ -61,7 +62,9 @@ class PodPlacer:
         if classified.rejection is not None:
             return _refused(classified, columns, None, {})
         try:
-            yielding = filter_with_nominated_pods(pod, classified.table, snapshot, job.counted_keys)
+            yielding = filter_with_nominated_pods(
+                pod, classified.table, snapshot, job.counted_keys, everywhere=self._upstream_reasons
+            )
             errors = diagnose(classified, columns, yielding)[1] if classified.table.may_fail else []
             if errors:
                 return _failed(columns, ", ".join(errors))

@@ -11,6 +11,8 @@ pod under the node's name and counts it when the node appears. A bound pod that 
 node accepts no new pods until the pod can be decoded or is gone.
 """
 
+import math
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -42,7 +44,7 @@ from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
-from kubenexus.state.preemptions import Preemptions
+from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd, Preemptions
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
@@ -192,7 +194,7 @@ class Ledger:
         if record is not None and record.uid != pod.metadata.uid:
             dirty |= self.remove_pod(key)  # deleted and created again; the watch did not deliver the delete
             record = None
-        at = node or pod.status.nominated_node_name or self.preemptions.node_of(pod.metadata.uid)
+        at = node or self.preemptions.node_of(pod.metadata.uid) or pod.status.nominated_node_name
         try:
             footprint = footprint_of(pod) if at else None
         except Exception as error:
@@ -217,7 +219,7 @@ class Ledger:
         self._set_unread_parts(key, "")
         nominated = self._nominations.of(key)
         if nominated is not None:
-            self.preemptions.end(nominated.uid)
+            self.preemptions.member_gone(nominated.uid)
         self._withdraw(key)
         dirty = self._unblock_node(key)
         record = self.pods.get(key)
@@ -274,16 +276,39 @@ class Ledger:
             return set()
         return self._remove(record)
 
-    def begin_preemption(self, pod: Pod, node: str, victims: set[str]) -> None:
-        """Nominates a pod to a node from now on, before the API server knows, while victims (by UID) leave it."""
-        record, _ = readable_pod_record(pod, node, PodStage.NOMINATED, footprint_of(pod))
-        self.generation += self._nominations.add(record)
-        self.preemptions.begin(pod.metadata.uid, pod.key, node, victims)
+    def begin_preemption(
+        self,
+        job: str,
+        members: Sequence[tuple[Pod, str]],
+        victims: set[str],
+        *,
+        minimum: int = 1,
+        began: float = 0.0,
+        deadline: float = math.inf,
+    ) -> PendingPreemption:
+        """Nominates members of a job to nodes from now on, before the API server knows, while victims (by UID) leave
+        these. See `PendingPreemption` for the other arguments."""
+        pending = self.preemptions.begin(
+            job,
+            {pod.metadata.uid: node for pod, node in members},
+            victims,
+            priority=max((pod.spec.priority for pod, _ in members), default=0),
+            minimum=minimum,
+            began=began,
+            deadline=deadline,
+        )
+        for pod, node in members:
+            record, _ = readable_pod_record(pod, node, PodStage.NOMINATED, footprint_of(pod))
+            self.generation += self._nominations.add(record)
+        return pending
 
-    def end_preemption(self, pod: Pod) -> None:
-        """Ends a preemption whose victims do not all leave. A nomination at the API server stays."""
-        if self.preemptions.end(pod.metadata.uid) and pod.key not in self.pods:
-            self.upsert_pod(pod)
+    def end_preemption(self, job: str, how: PreemptionEnd, members: Iterable[Pod]) -> None:
+        """Ends the preemption of a job. `members` are its pods as last seen; nominations at the API server stay."""
+        if self.preemptions.end(job, how) is None:
+            return
+        for pod in members:
+            if pod.key not in self.pods and self._nominations.of(pod.key) is not None:
+                self.upsert_pod(pod)
 
     def hold_capacity(self, record: PodRecord) -> None:
         """Holds capacity on a node for a pod that does not exist yet, as for a pod nominated there. The record's key
@@ -391,7 +416,7 @@ class Ledger:
                 record.stage, record.assumed_at = PodStage.BOUND, 0.0
                 record.started_at, record.preempted = fresh.started_at, fresh.preempted
                 return set()
-        return self._remove(record) | self._add(fresh)
+        return self._remove(record, leaves=record.node != fresh.node) | self._add(fresh)
 
     def _add(self, record: PodRecord) -> set[int]:
         self._enter(record)
@@ -404,13 +429,15 @@ class Ledger:
 
     def _enter(self, record: PodRecord) -> None:
         self.pods[record.key] = record
-        self.preemptions.end(record.uid)
+        self.preemptions.member_placed(record.uid)
         self.assumed += record.stage is PodStage.ASSUMED
         self._pods_by_node.put(record)
 
-    def _remove(self, record: PodRecord) -> set[int]:
+    def _remove(self, record: PodRecord, *, leaves: bool = True) -> set[int]:
+        """Removes a record. `leaves`: no other record of the pod on this node follows."""
         del self.pods[record.key]
-        self.preemptions.victim_gone(record)
+        if leaves:
+            self.preemptions.victim_gone(record.uid)
         self.assumed -= record.stage is PodStage.ASSUMED
         self._pods_by_node.take(record)
         self.generation += 1

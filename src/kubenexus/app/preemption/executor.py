@@ -1,54 +1,91 @@
-"""Executes the preemptions that decisions contain: nominates the preemptor to its node, and deletes the victims.
+"""Executes the preemptions that decisions contain: nominates the members of a job to their nodes, and ends the victims.
 
-    decision ─▶ nominatedNodeName ─▶ for each victim: condition DisruptionTarget ─▶ DELETE ─▶ event Preempted
-                                       └─ stops if the preemptor is gone or placed, or a write fails
+    decision ─▶ review ─▶ nominatedNodeName of each member ─▶ each victim: evict or delete ─▶ event Preempted
+                             └─ stops if the job is gone, placed or outranked, or a write fails
 
-The calls are kube-scheduler's. Nothing waits here for the victims' end: the watch shows it, and the ledger's
-`preemptions` then finishes. A preemption that fails half way ends; the preemptor is tried again, and waits for those of
-its victims that are terminating already.
+From `submit` on the ledger keeps the capacity for the job (`state.preemptions`). Nothing waits here for the victims'
+end: the watch shows it, and `settle` then activates the job. A preemption that fails half way ends; the job is decided
+again, and waits for those of its victims that are terminating already.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.job_key import namespace_of
+from kubenexus.app.preemption.capacity_check import still_fits
+from kubenexus.app.preemption.eviction_calls import BudgetRefusal, EvictionCalls
+from kubenexus.app.preemption.preemption_rules import PreemptionRules, ProfileRules
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
-from kubenexus.base.timestamps import format_time
-from kubenexus.client import kinds
-from kubenexus.client.calls import Api, ApiError, Call
-from kubenexus.client.fair_slots import FairSlots
-from kubenexus.client.verbs import delete, patch_pod_status
-from kubenexus.framework.decision import Preemption
+from kubenexus.client.calls import Api
+from kubenexus.client.fair_slots import FairSlots, Slot
+from kubenexus.framework.decision import Decision, Preemption
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
 from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
+from kubenexus.queue.gangs.waiting_pods import WaitingPods
+from kubenexus.queue.object_events import nomination_ended
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodRecord
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd
 
 AT_ONCE: Final = 16  # preemptions whose calls are in flight; namespaces take turns
-GONE: Final = (404, 409, 422)  # the pod is gone, or another pod has its name
+CALLS: Final = 8  # calls in flight of one preemption
+ADOPT_PERIOD: Final = 30.0  # seconds between two looks for nominations that this process did not make
 
 log = logs.get("preemption")
 
 
+class Execution(msgspec.Struct, frozen=True):
+    """A preemption with what its calls need. `members` are the nominated pods, as they were, with their nodes.
+    Victims that a budget protects come first, one by one: if it refuses, no other pod was evicted in vain. `preemptor`
+    is the unit of the job in the record of evictions."""
+
+    pending: PendingPreemption
+    members: tuple[tuple[Pod, str], ...]
+    protected: tuple[PodRecord, ...] = ()
+    others: tuple[PodRecord, ...] = ()
+    evicts: bool = False
+    preemptor: str = ""
+
+    @property
+    def profile(self) -> str:
+        return self.members[0][0].spec.scheduler_name
+
+    def preemptor_on(self, node: str) -> Pod:
+        """Returns a member that will get this node, else the first one."""
+        return next((pod for pod, its in self.members if its == node), self.members[0][0])
+
+
 class PreemptionExecutor:
     """Starts the calls of a preemption when the loop submits it. Never blocks the loop. `api` sends nothing while this
-    process does not lead."""
+    process does not lead. `profiles` are the rules by profile."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         api: Api,
         ledger: Ledger,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
+        profiles: Mapping[str, ProfileRules],
         *,
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Clock,
         wakeup: Wakeup,
     ) -> None:
-        self._api, self._ledger = api, ledger
+        self._calls, self._ledger, self._queue, self._waiting = EvictionCalls(api, clock), ledger, queue, waiting
+        self.rules = PreemptionRules(profiles, ledger, waiting, clock)
         self._recorder, self._metrics, self._clock, self._wakeup = recorder, metrics, clock, wakeup
+        self._executions: dict[int, Execution] = {}  # by the preemption's number
+        self._adopt_at = 0.0
         self._slots = FairSlots(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -57,87 +94,280 @@ class PreemptionExecutor:
         """Returns whether no call is under way."""
         return not self._tasks
 
+    @property
+    def due(self) -> float:
+        """The time of the next deadline, or infinity."""
+        return self._ledger.preemptions.next_deadline
+
     async def run(self) -> None:
         """Runs until cancelled, and then cancels what is under way."""
         try:
+            if self.adopt():
+                self.rules.restarted()
             await asyncio.Event().wait()
         finally:
             for task in self._tasks:
                 task.cancel()
 
-    def submit(self, pod: Pod, preemption: Preemption) -> None:
-        """Enters a preemption into the ledger, which keeps the room for the pod from now on, and starts its calls."""
-        found = [self._ledger.pods.get(victim.pod) for victim in preemption.victims]
-        victims = [record for record in found if record is not None]
-        node = preemption.nominations[0].node
-        self._ledger.begin_preemption(pod, node, {record.uid for record in victims})
-        self._metrics.preempted(len(victims))
-        self._start(self._execute(pod, node, victims))
+    # --- decisions ------------------------------------------------------------------------------------------------
 
-    def clear_nomination(self, pod: Pod) -> None:
-        """Clears the nomination of a pod for which no preemption helps any more."""
-        self._start(self._try(self._nominate(pod, "")))
+    def spared(self, job: Job) -> frozenset[str]:
+        """Returns the UIDs of pods that must not be victims of this job now."""
+        return self.rules.spared(job.key)
+
+    def review(self, job: Job, decision: Decision) -> Decision:
+        """Returns a refused decision, without its preemption if that may not begin now.
+
+        If the job was refused although all victims are gone, their eviction did not help.
+        """
+        pending = self._ledger.preemptions.get(job.key)
+        refused = decision.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE) and not decision.diagnosis.held_back
+        if pending is not None and pending.ready and not pending.adopted and refused:
+            self._end(pending, PreemptionEnd.FAILED)
+            self._record_ends()
+        problem = self.rules.problem(job, decision.preemption) if decision.preemption is not None else ""
+        if not problem:
+            return decision
+        diagnosis = msgspec.structs.replace(decision.diagnosis, post_filter=f"preemption: {problem}.")
+        return msgspec.structs.replace(decision, diagnosis=diagnosis, preemption=None, alone=True)
+
+    def submit(self, job: Job, preemption: Preemption) -> None:
+        """Enters a preemption into the ledger, which keeps the capacity for the job from now on, and starts its
+        calls."""
+        now, pods = self._clock.now(), {pod.key: pod for pod in job.pods}
+        members = tuple((pods[each.pod], each.node) for each in preemption.nominations if each.pod in pods)
+        if not members:
+            return
+        victims = self.rules.victims(preemption)
+        protected = {record.uid for record in victims if self._is_protected(record)}
+        pending = self._ledger.begin_preemption(
+            job.key,
+            members,
+            {record.uid for record in victims},
+            minimum=min(job.minimum, len(members)),
+            began=now,
+            deadline=now + self.rules.of(job.profile).fence,
+        )
+        execution = self._executions[pending.number] = Execution(
+            pending,
+            members,
+            tuple(each for each in victims if each.uid in protected),
+            tuple(each for each in victims if each.uid not in protected),
+            preemption.evicts,
+            self.rules.unit_of_job(job),
+        )
+        self._metrics.preempted(len(victims))
+        self._start(self._execute(execution))
+
+    def placed(self, job: Job, decision: Decision) -> None:
+        """Ends preemptions of lower priority that do not fit any more beside the pods that were just placed."""
+        preemptions = self._ledger.preemptions
+        for placement in decision.placements if len(preemptions) else ():
+            for waiting in self._ledger.nominees(placement.node):
+                pending = preemptions.of_member(waiting.uid) if waiting.priority < job.priority else None
+                if pending is not None and not still_fits(self._ledger, placement.node, pending.priority):
+                    self._end(pending, PreemptionEnd.OUTRANKED)
+
+    def clear_nominations(self, job: Job) -> None:
+        """Clears the nominations of a job for which no preemption helps any more."""
+        for pod in job.pods:
+            if pod.status.nominated_node_name:
+                self._start(self._clear(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Handles what became ready, ended, or passed its deadline. Called before each burst of decisions."""
+        preemptions, now = self._ledger.preemptions, self._clock.now()
+        if now >= self._adopt_at:
+            self.adopt()
+        if not len(preemptions) and not preemptions.any_news:
+            return
+        for pending in preemptions.past_deadline(now):
+            self._end(pending, PreemptionEnd.EXPIRED)
+        for key in preemptions.take_ready():
+            self._queue.activate(key)
+        self._record_ends()
+
+    def adopt(self) -> bool:
+        """Takes over nominations that this process did not make, of jobs that wait here: after a restart, say. They are
+        kept until the deadline. Returns whether victims of an earlier process are still terminating."""
+        found: dict[str, list[tuple[Pod, str]]] = {}
+        self._adopt_at = self._clock.now() + ADOPT_PERIOD
+        for node in self._ledger.nominated_nodes:
+            for record in self._ledger.nominees(node):
+                job = self._queue.job(self._waiting.job_key(record.key))
+                if job is None or self._ledger.preemptions.of_member(record.uid) is not None:
+                    continue
+                pod = next((each for each in job.pods if each.metadata.uid == record.uid), None)
+                if pod is not None and not self.rules.of(job.profile).upstream:
+                    found.setdefault(job.key, []).append((pod, node))
+        adopted = [self._adopt(key, tuple(members)) for key, members in found.items()]
+        return any(adopted)
+
+    def _adopt(self, key: str, members: tuple[tuple[Pod, str], ...]) -> bool:
+        if self._ledger.preemptions.get(key) is not None:
+            return False  # of its other members; these are kept as long as the API server nominates them
+        now, priority = self._clock.now(), max(pod.spec.priority for pod, _ in members)
+        there = [each for node in {node for _, node in members} for each in self._ledger.on_node(node)]
+        victims = {each.uid for each in there if each.terminating and each.priority <= priority}
+        fence = self.rules.of(members[0][0].spec.scheduler_name).fence
+        pending = self._ledger.begin_preemption(key, members, victims, began=now, deadline=now + fence)
+        pending.adopted, pending.evicted = not victims, set(victims)
+        self._executions[pending.number] = Execution(pending, members)
+        return bool(victims)
+
+    def _record_ends(self) -> None:
+        for ended in self._ledger.preemptions.take_ended():
+            execution = self._executions.pop(ended.preemption.number, None)
+            self.rules.ended(ended, "" if execution is None else execution.profile)
+            self._metrics.preemption_ended(ended.end.value)
+            if declined := self.rules.take_declined():
+                self._queue.activate(declined)
+
+    def _end(self, pending: PendingPreemption, how: PreemptionEnd) -> None:
+        """Ends a preemption, and gives up the capacity that it kept. kube-scheduler leaves the nomination, unless the
+        pod is outranked."""
+        execution = self._executions[pending.number]
+        pods = list(self._latest(execution.members))
+        self._ledger.end_preemption(pending.job, how, pods)
+        if how is PreemptionEnd.OUTRANKED or not self.rules.of(execution.profile).upstream:
+            for pod in pods:
+                self._queue.on_event(nomination_ended(pod))
+                self._start(self._clear(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
+        self._wakeup.set()
+
+    def _latest(self, members: Iterable[tuple[Pod, str]]) -> Iterable[Pod]:
+        """Yields the members that still wait, as they were last seen."""
+        for member, _ in members:
+            if member.key not in self._waiting or member.key in self._ledger.pods:
+                continue
+            single = self._queue.job(member.key)
+            pod = self._waiting.latest_pod(member if single is None else single.pods[0])
+            if pod.metadata.uid == member.metadata.uid:
+                yield pod
+
+    # --- calls ----------------------------------------------------------------------------------------------------
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _execute(self, pod: Pod, node: str, victims: list[PodRecord]) -> None:
-        slot = await self._slots.acquire(pod.metadata.namespace)
+    async def _execute(self, execution: Execution) -> None:
+        pending, turn = execution.pending, _Turn(self._slots, namespace_of(execution.pending.job))
         try:
-            await self._send(self._nominate(pod, node))
-            for waiting in self._ledger.nominees(node):
-                if waiting.priority < pod.spec.priority:  # it may not fit there any more
-                    await self._send(_nomination(waiting.namespace, waiting.name, waiting.uid, ""))
-            for victim in victims:
-                if pod.metadata.uid not in self._ledger.preemptions:
-                    return  # the preemptor is gone, or has a node: nothing more is evicted
-                await self._evict(victim, pod, node)
+            await turn.begin()
+            await _in_portions(execution.members, lambda member: self._nominate(pending, *member))
+            await self._outrank(execution)
+            for victim in execution.protected:
+                await self._evict(execution, victim, turn)
+            await _in_portions(execution.others, lambda victim: self._evict(execution, victim, turn))
+        except BudgetRefusal as problem:
+            log.warning("A disruption budget stops a preemption", job=pending.job, why=str(problem))
+            self._fail(pending)
         except Exception as problem:  # all errors: none may end the process
-            log.error("Preemption failed; trying the pod again", problem, pod=pod, node=node)  # noqa: PLE1205 - our own log
-            self._ledger.end_preemption(pod)  # the pod is tried again after its backoff
+            log.error("Preemption failed; trying the job again", problem, job=pending.job)  # noqa: PLE1205 - our own log
+            self._fail(pending)
         finally:
-            self._slots.release(slot)
+            turn.end()
             self._wakeup.set()
 
-    async def _evict(self, victim: PodRecord, preemptor: Pod, node: str) -> None:
-        if victim.terminating or victim.uid != self._uid(victim.key):
+    def _fail(self, pending: PendingPreemption) -> None:
+        if self._ledger.preemptions.is_current(pending):
+            self._end(pending, PreemptionEnd.FAILED)
+
+    async def _nominate(self, pending: PendingPreemption, pod: Pod, node: str) -> None:
+        if self._ledger.preemptions.is_current(pending):
+            await self._calls.nominate(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, node)
+
+    async def _outrank(self, execution: Execution) -> None:
+        """Ends preemptions of lower priority on the same nodes, since they may not fit there any more."""
+        pending, preemptions = execution.pending, self._ledger.preemptions
+        for node in dict.fromkeys(node for _, node in execution.members):
+            for waiting in self._ledger.nominees(node):
+                if waiting.priority >= pending.priority or not preemptions.is_current(pending):
+                    continue
+                other = preemptions.of_member(waiting.uid)
+                if other is None:
+                    await self._calls.nominate(waiting.namespace, waiting.name, waiting.uid, "")
+                else:
+                    self._end(other, PreemptionEnd.OUTRANKED)
+
+    async def _evict(self, execution: Execution, victim: PodRecord, turn: "_Turn") -> None:
+        """Ends a victim, unless the preemption is over or would not help any more: then nothing more is evicted."""
+        pending = execution.pending
+        if not self._ledger.preemptions.is_current(pending):
             return
-        profile = preemptor.spec.scheduler_name
-        condition = {
-            "type": DISRUPTION_TARGET,
-            "status": "True",
-            "reason": PREEMPTION_BY_SCHEDULER,
-            "message": f"{profile}: preempting to accommodate a higher priority pod",
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
-        status = {"conditions": [condition]}
-        await self._send(patch_pod_status(victim.namespace, victim.name, victim.uid, status))
-        await self._send(delete(kinds.PODS, victim.namespace, victim.name, victim.uid))
-        log.v(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=node)
-        self._recorder.record(events.preempted(victim, preemptor.metadata.uid, node), profile)
-
-    def _uid(self, key: str) -> str:
-        record = self._ledger.pods.get(key)
-        return "" if record is None else record.uid
-
-    def _nominate(self, pod: Pod, node: str) -> Call:
-        return _nomination(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, node)
-
-    async def _try(self, call: Call) -> None:
-        try:
-            await self._send(call)
-        except Exception as problem:
-            log.error("Cannot clear a nomination", problem, call=str(call))  # noqa: PLE1205 - our own log
-
-    async def _send(self, call: Call) -> None:
-        try:
-            await self._api.send(call)
-        except ApiError as error:
-            if error.code not in GONE:
+        if not still_fits(self._ledger, victim.node, pending.priority):
+            self._end(pending, PreemptionEnd.OUTRANKED)
+            return
+        if not self._is_running(victim):
+            return
+        profile, preemptor = execution.profile, execution.preemptor_on(victim.node)
+        if execution.evicts:
+            try:
+                if not await self._calls.evict(victim, profile, lambda: self._is_wanted(pending, victim), turn.pause):
+                    return
+            except BudgetRefusal:
+                self.rules.budget_refused(pending, victim)
                 raise
+        else:
+            await self._calls.delete(victim, profile)
+        self.rules.evicted(pending, victim, execution.preemptor, profile)
+        log.v(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
+        self._recorder.record(events.preempted(victim, preemptor.metadata.uid, victim.node), profile)
+
+    async def _clear(self, namespace: str, name: str, uid: str) -> None:
+        try:
+            await self._calls.nominate(namespace, name, uid, "")
+        except Exception as problem:
+            log.error("Cannot clear a nomination", problem, pod=f"{namespace}/{name}")  # noqa: PLE1205 - our own log
+
+    def _is_wanted(self, pending: PendingPreemption, victim: PodRecord) -> bool:
+        return self._ledger.preemptions.is_current(pending) and self._is_running(victim)
+
+    def _is_running(self, victim: PodRecord) -> bool:
+        """Whether this very pod still counts on its node and is not terminating."""
+        record = self._ledger.pods.get(victim.key)
+        return record is not None and record.uid == victim.uid and not record.terminating
+
+    def _is_protected(self, victim: PodRecord) -> bool:
+        budgets = self._ledger.disruption_budgets.of(victim.namespace)
+        return any(budget.counts(victim) for _, budget in budgets)
 
 
-def _nomination(namespace: str, name: str, uid: str, node: str) -> Call:
-    return patch_pod_status(namespace, name, uid, {"nominatedNodeName": node or None})
+class _Turn:
+    """A slot of `FairSlots`, which is given back while the calls of a preemption wait."""
+
+    def __init__(self, slots: FairSlots, namespace: str) -> None:
+        self._slots, self._namespace = slots, namespace
+        self._slot: Slot | None = None
+        self._lock = asyncio.Lock()
+
+    async def begin(self) -> None:
+        async with self._lock:
+            if self._slot is None:
+                self._slot = await self._slots.acquire(self._namespace)
+
+    async def pause(self, seconds: float) -> None:
+        self.end()
+        await asyncio.sleep(seconds)
+        await self.begin()
+
+    def end(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            self._slots.release(slot)
+
+
+async def _in_portions(items: Iterable[Any], call: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+    """Awaits a call for each item: first one, then two at a time, up to `CALLS`. Raises the first error once its
+    portion is over. So a preemption that ends after its first eviction has evicted one pod."""
+    left, size = list(items), 1
+    while left:
+        portion, left, size = left[:size], left[size:], min(size * 2, CALLS)
+        results = await asyncio.gather(*(call(item) for item in portion), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result

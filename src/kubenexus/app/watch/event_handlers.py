@@ -139,6 +139,8 @@ class EventHandlers:
         """Handles a pod that was deleted or has ended. `last` is its last state, if the watch sent it."""
         old, record, before = self.cache.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
         leaving = self._leaving.pop(key, None)
+        if record is not None and (record.preempted or self.ledger.preemptions.is_victim(record.uid)):
+            leaving = None  # its capacity is for the pod that preempts it
         self._unread.pop(key, None)
         self._contained(key, lambda: self.assembler.remove(key))
         self.ledger.remove_pod(key)
