@@ -22,9 +22,7 @@ class Pods:
     def pods(self) -> list[PodSeen]:
         return [PodSeen(f"ns/{name}", name, SCHEDULER, "", {}) for name in sorted(self.names)]
 
-    def create_members(
-        self, gang: str, minimum: int, cpu: str, names: Iterable[str], *, high: bool = False
-    ) -> None:
+    def create_members(self, gang: str, minimum: int, cpu: str, names: Iterable[str], *, high: bool = False) -> None:
         self.before()
         self.names |= set(names)
         self.after()

@@ -50,6 +50,7 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
         "Coscheduling",
         "DefaultPreemption",
         "DynamicResources",
+        "GangPreemption",
         "InterPodAffinity",
         "NodeAffinity",
         "NodeResourcesBalancedAllocation",

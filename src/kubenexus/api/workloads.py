@@ -56,11 +56,23 @@ class SchedulingConstraints(ApiObject):
     topology: list[TopologyConstraint] = []
 
 
+class DisruptionChoice(ApiObject):
+    """An empty object: that it is there is what it says."""
+
+
+class DisruptionMode(ApiObject):
+    """How pods of a group may be evicted: each by itself (`single`), or only all together (`all`)."""
+
+    single: DisruptionChoice | None = None
+    all: DisruptionChoice | None = None
+
+
 class PodGroupSpec(ApiObject):
     """Kubernetes' own form has a policy and constraints; those of scheduler-plugins and of Volcano have `minMember`."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
     min_member: Int64 | None = None
 
 
@@ -85,6 +97,7 @@ class WorkloadPodGroup(ApiObject):
     policy: SchedulingPolicy | None = None
     scheduling_policy: SchedulingPolicy | None = None
     scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
 
 
 class WorkloadSpec(ApiObject):

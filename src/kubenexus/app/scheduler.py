@@ -23,7 +23,7 @@ from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
 from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
-from kubenexus.app.preemption.preemption_rules import UPSTREAM_RULES, ProfileRules
+from kubenexus.app.preemption.policies import candidate_limits, preemption_policy, profile_rules
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
@@ -45,10 +45,9 @@ from kubenexus.client.kinds import ApiResource
 from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
-from kubenexus.config.args import GANGS, DefaultPreemptionArgs
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
+from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
-from kubenexus.config.preemption_settings import preemption_settings
+from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
 from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
 from kubenexus.framework.profile import Factory, Profile, ProfilePlugins
 from kubenexus.observe import logs
@@ -58,7 +57,6 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.node_backoff import NodeBackoff
-from kubenexus.plan.preemption.default_preemption import CandidateLimits
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
@@ -113,10 +111,7 @@ class Scheduler:
         self.ledger, self.cache = Ledger(Tenants(own_tier_profiles(configuration.args))), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
-        self.planners = {
-            each.name: self._make_planner(each, plugins, preemption_settings(configuration, each.name))
-            for each in configuration.profiles
-        }
+        self.planners = {each.name: self._make_planner(each, plugins, configuration) for each in configuration.profiles}
         self.node_backoff = NodeBackoff(clock)
         self.queue = self._make_queue(configuration)
         self.registry = GangRegistry()
@@ -187,7 +182,7 @@ class Scheduler:
             self.ledger,
             self.queue,
             self.waiting,
-            {name: UPSTREAM_RULES if name == DEFAULT_SCHEDULER else ProfileRules() for name in self.planners},
+            {name: profile_rules(gang_preemption_settings(configuration, name)) for name in self.planners},
             recorder=self.recorder,
             metrics=self.metrics,
             clock=clock,
@@ -291,14 +286,16 @@ class Scheduler:
 
     # --- construction ---------------------------------------------------------------------------------------------
 
-    def _make_planner(
-        self, profile: Profile, plugins: Mapping[str, Factory], preemption: DefaultPreemptionArgs | None
-    ) -> Planner:
-        if preemption is None:
-            return Planner(ProfilePlugins(profile, plugins), levels=self.gangs[profile.name].levels)
-        limits = CandidateLimits(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute)
-        plugins_of_profile = ProfilePlugins(profile, plugins, also_reads=("spec.preemptionPolicy",))
-        return Planner(plugins_of_profile, levels=self.gangs[profile.name].levels, preemption=limits)
+    def _make_planner(self, profile: Profile, plugins: Mapping[str, Factory], configuration: Configuration) -> Planner:
+        default = preemption_settings(configuration, profile.name)
+        gang = gang_preemption_settings(configuration, profile.name)
+        reads = () if default is None and gang is None else ("spec.preemptionPolicy",)
+        return Planner(
+            ProfilePlugins(profile, plugins, also_reads=reads),
+            levels=self.gangs[profile.name].levels,
+            preemption=candidate_limits(default) if gang is None else None,
+            gang_preemption=preemption_policy(gang),
+        )
 
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
         document = configuration.document

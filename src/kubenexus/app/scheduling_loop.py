@@ -255,7 +255,8 @@ class SchedulingLoop:
         if self.node_backoff:
             job, backoffs = self._exclude_backed_off_nodes(job, planner)
         snapshot = self._ledger.snapshot()
-        decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job))
+        spared = self._preemption.spared(job)
+        decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job), spared=spared)
         if backoffs:
             decision = msgspec.structs.replace(decision, backoffs=backoffs)
         if self._options.on_decision is not None:

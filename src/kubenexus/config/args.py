@@ -17,6 +17,7 @@ from kubenexus.config.durations import Duration
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import VERSION, ConfigObject, PluginConfig, Text
 from kubenexus.framework.aging import HIGHEST
+from kubenexus.framework.preemption_defaults import MAX_VICTIMS, PROTECTED_NAMESPACES
 
 
 class Args(ConfigObject, tag=True, tag_field="kind"):
@@ -203,6 +204,31 @@ class CoschedulingArgs(Args):
 RESERVATION_SECONDS: Final = 300
 NO_STARVATION: Final = Starvation(threshold_seconds=0)
 
+
+def _protected() -> list[str]:
+    return list(PROTECTED_NAMESPACES)
+
+
+class GangPreemptionArgs(Args):
+    """Which pods may be evicted for others.
+
+    pdbPolicy             `hard`: a PodDisruptionBudget is a limit; `prefer`: it may be violated if nothing else helps
+    tierPreemption        tenants of a higher tier outrank pods of the same priority
+    servicesPreemptBatch  services outrank batch work of the same priority
+    protectedNamespaces   their pods are never evicted; the list replaces the default one
+    cooldownSeconds       how long a job does not evict again after it evicted pods
+    maxVictims            pods that one job may evict at a time
+    """
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    pdb_policy: Text = "hard"
+    tier_preemption: bool = False
+    services_preempt_batch: bool = False
+    protected_namespaces: Annotated[list[str], OR_DEFAULT] = msgspec.field(default_factory=_protected)
+    cooldown_seconds: Annotated[Int64, OR_DEFAULT] = 30
+    max_victims: Annotated[Int64, OR_DEFAULT] = MAX_VICTIMS
+
+
 SETTINGS: Final = "KubeNexus"  # the name of `KubeNexusArgs` in `pluginConfig`
 GANGS: Final = "Coscheduling"
 KINDS: Final[Mapping[str, type[Args]]] = {
@@ -218,6 +244,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         DynamicResourcesArgs,
         KubeNexusArgs,
         CoschedulingArgs,
+        GangPreemptionArgs,
         WorkloadAwareScoringArgs,
         TenantHardwareAffinityScoreArgs,
     )

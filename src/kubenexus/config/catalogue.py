@@ -73,7 +73,8 @@ _OWN: Final = {
 }
 
 # Names without a plugin: the planner does this work, and the arguments under these names are its settings.
-PLANNER: Final = ("Coscheduling", "GangPreemption")
+GANG_PREEMPTION: Final = "GangPreemption"
+PLANNER: Final = ("Coscheduling", GANG_PREEMPTION)
 PREEMPTION: Final = "DefaultPreemption"  # nor this: the planner finds victims, and `app.preemption` evicts them
 BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher binds
 

@@ -17,6 +17,7 @@ _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRat
 _RATIO: Final = "RequestedToCapacityRatio"
 _MAX_BOOST: Final = 1_000_000
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+PDB_POLICIES: Final = ("hard", "prefer")
 _OPERATORS: Final = {op.value: op for op in Operator}
 
 
@@ -194,6 +195,16 @@ def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:
         _default(each, seen, claimed, place["topologyDefaults"][index])
 
 
+def _gang_preemption(args: kinds.GangPreemptionArgs, place: FieldPath) -> None:
+    if args.pdb_policy not in PDB_POLICIES:
+        place["pdbPolicy"].unsupported(args.pdb_policy, list(PDB_POLICIES))
+    _between(args.cooldown_seconds, 0, 86_400, place["cooldownSeconds"])
+    _between(args.max_victims, 1, 5_000, place["maxVictims"])
+    for index, namespace in enumerate(args.protected_namespaces):
+        if not namespace:
+            place["protectedNamespaces"][index].required("the name of a namespace")
+
+
 def _starvation(said: kinds.Starvation, place: FieldPath) -> None:
     _between(said.threshold_seconds, 0, 86_400, place["thresholdSeconds"])
     _between(said.boost, 0, HIGHEST, place["boost"])
@@ -255,6 +266,7 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, FieldPath], None]]] = {
     kinds.NodeAffinityArgs: _node_affinity,
     kinds.KubeNexusArgs: _kubenexus,
     kinds.CoschedulingArgs: _coscheduling,
+    kinds.GangPreemptionArgs: _gang_preemption,
     kinds.WorkloadAwareScoringArgs: validate_placement_args.workload_aware,
     kinds.TenantHardwareAffinityScoreArgs: validate_placement_args.tenant_hardware,
 }

@@ -135,7 +135,7 @@ def _unread(draft: EffectiveProfile, name: str, catalogue: Catalogue, place: Fie
         place.report("are kept for the planner, which does not read them yet")
     elif catalogue.takes_no_args(name):
         place.report(f"have no effect: {name} takes none")
-    elif name not in draft.names and name not in (*PLANNER, SETTINGS) and catalogue.is_built(name):
+    elif name not in draft.names and name not in (*PLANNER, SETTINGS) and catalogue.is_built(name, draft.name):
         place.report(f"have no effect: {name} is not enabled in this profile")
 
 

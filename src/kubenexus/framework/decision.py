@@ -112,17 +112,33 @@ class Nomination(msgspec.Struct, frozen=True, gc=False):
     node: str
 
 
+class VictimCost(msgspec.Struct, frozen=True, gc=False, order=True):
+    """What the loss of some pods costs, in the order in which costs are compared: disruption budgets violated, the
+    highest priority hurt, the number of jobs hurt, the rank of the highest tier among their tenants, the seconds of
+    work lost, the number of pods."""
+
+    pdb_violations: int
+    priority: int
+    jobs: int
+    tier: int
+    work: float
+    pods: int
+
+
 class Preemption(msgspec.Struct, frozen=True, gc=False):
     """What makes a job fit: its members' nodes, and the victims that have to go first.
 
     `evicts`: the victims go through the Eviction API, which keeps disruption budgets. Else they are deleted, as
-    kube-scheduler does, and `pdb_violations` of them violate a budget.
+    kube-scheduler does, and `pdb_violations` of them violate a budget. `cost` is what the loss of the victims costs;
+    `alternatives` are the costs of a few other sets of victims, none of which is cheaper.
     """
 
     nominations: tuple[Nomination, ...]
     victims: tuple[Victim, ...]
     pdb_violations: int = 0
     evicts: bool = False
+    cost: VictimCost | None = None
+    alternatives: tuple[VictimCost, ...] = ()
 
 
 class DomainShortage(msgspec.Struct, frozen=True, gc=False):

@@ -4,7 +4,7 @@
 back. `commit` writes a decision into the ledger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,8 @@ from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCh
 from kubenexus.plan.gang.solver import GangResult
 from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
+from kubenexus.plan.preemption.gang_preemption import GangPreemption
+from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
@@ -47,6 +49,7 @@ class Planner:
         class_cache: ClassCache | None = None,
         levels: Sequence[TopologyLevel] = DEFAULT_LEVELS,
         preemption: CandidateLimits | None = None,
+        gang_preemption: PreemptionPolicy | None = None,
     ) -> None:
         self.profile_plugins = profile_plugins
         # Not `or`: an empty cache is false.
@@ -58,10 +61,24 @@ class Planner:
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
         self._preemption = None if preemption is None else DefaultPreemption(self.class_cache, preemption)
+        self._gang_preemption = (
+            None
+            if gang_preemption is None
+            else GangPreemption(self.class_cache, self._pod_placer, self._gangs, levels, gang_preemption)
+        )
         self._classifies = CLASSIFIER in profile_plugins.signing
 
-    def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
-        """Returns placements for as many members as fit, if these are at least `job.minimum`; else the reasons.
+    def decide(
+        self,
+        job: Job,
+        snapshot: Snapshot,
+        now: float,
+        reserved: Reservation | None = None,
+        *,
+        spared: Collection[str] = frozenset(),
+    ) -> Decision:
+        """Returns placements for as many members as fit, if these are at least `job.minimum`; else the reasons, and
+        perhaps pods that would have to go first (`Decision.preemption`). `spared` are UIDs of pods that may not go.
 
         `reserved` is the reservation of a gang before this job. If the best placements would delay that gang, `decide`
         looks for others that do not, and refuses the job if there are none.
@@ -70,6 +87,8 @@ class Planner:
         `now`.
         """
         decision = self._decide(job, snapshot, now)
+        if not decision.placed and self._gang_preemption is not None:
+            return self._with_preemption(decision, job, snapshot, spared)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
         reservation_check = self._reservation_check
@@ -166,6 +185,21 @@ class Planner:
             preemption=preemption,
             alone=found.alone or preemption is not None,
             clears_nomination=found.clears_nomination and bool(pod.status.nominated_node_name),
+        )
+
+    def _with_preemption(self, decision: Decision, job: Job, snapshot: Snapshot, spared: Collection[str]) -> Decision:
+        """Returns the decision about a job that does not fit, with what GangPreemption finds."""
+        if self._gang_preemption is None or decision.code is not Code.UNSCHEDULABLE or not snapshot.nodes.count:
+            return decision
+        found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared)
+        if found is None:
+            return decision
+        return msgspec.structs.replace(
+            decision,
+            diagnosis=msgspec.structs.replace(decision.diagnosis, post_filter=found.message),
+            preemption=found.preemption,
+            alone=found.alone,
+            clears_nomination=found.clears_nomination and any(pod.status.nominated_node_name for pod in job.pods),
         )
 
     def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:

@@ -72,6 +72,10 @@ class PodPlacer:
         except PluginError as failure:
             return self.failed(failure, columns)
 
+    def assignable(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> bool:
+        """Returns whether devices, volumes and the like can be assigned to the pod on a row that passes all filters."""
+        return not classified.table.plugins.assigns or isinstance(self._assign(classified, row, columns), Assignment)
+
     def failed(self, failure: PluginError, columns: NodeColumns) -> PodResult:
         """Returns the result for a plugin that failed, and counts the failure for metrics."""
         self._class_cache.work.failures[failure.plugin] += 1

@@ -65,7 +65,7 @@ class Ledger:
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
         self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
         self.groups = PodGroupStore()
-        self.disruption_budgets = DisruptionBudgets()
+        self.disruption_budgets: DisruptionBudgets = self.nodes.pods.victims.budgets
         self.preemptions = Preemptions()
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
@@ -166,11 +166,13 @@ class Ledger:
 
     def upsert_disruption_budget(self, budget: PodDisruptionBudget) -> None:
         """Adds or updates a PodDisruptionBudget. One whose selector cannot be read selects nothing, as upstream."""
-        self.disruption_budgets.set(budget)
+        if self.disruption_budgets.set(budget):
+            self.nodes.pods.select_budgets_again(budget.metadata.namespace)
         self.generation += 1
 
     def remove_disruption_budget(self, key: str) -> None:
-        self.disruption_budgets.remove(key)
+        if self.disruption_budgets.remove(key):
+            self.nodes.pods.select_budgets_again(key.partition("/")[0])
         self.generation += 1
 
     def upsert_storage(self, thing: StorageObject) -> set[int]:
@@ -415,6 +417,8 @@ class Ledger:
                 self.assumed -= record.stage is PodStage.ASSUMED
                 record.stage, record.assumed_at = PodStage.BOUND, 0.0
                 record.started_at, record.preempted = fresh.started_at, fresh.preempted
+                record.saved_at, record.traits = fresh.saved_at, fresh.traits
+                self.nodes.pods.victims.update(record)
                 return set()
         return self._remove(record, leaves=record.node != fresh.node) | self._add(fresh)
 

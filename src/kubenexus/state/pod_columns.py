@@ -21,6 +21,7 @@ from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
 from kubenexus.state.pods import CONTROLLER, PodRecord, PodStage
 from kubenexus.state.selected_terms import SelectedTerms
+from kubenexus.state.victim_columns import VictimColumns
 
 
 class ExistingTerm:
@@ -86,6 +87,7 @@ class PodColumns:
         self.existing_terms_version = 0
         self._selected_terms: WeakValueDictionary[Hashable, SelectedTerms] = WeakValueDictionary()
         self._compared = 0
+        self.victims = VictimColumns()
 
     @property
     def count(self) -> int:
@@ -99,6 +101,25 @@ class PodColumns:
         found = np.zeros(rows, np.bool_)
         found[there[(there >= 0) & (self._priority[: self._size] < priority)]] = True
         return found
+
+    @property
+    def placed(self) -> tuple[Any, Any, Any]:
+        """The row, the priority and the namespace's code of each slot; the row is -1 where no pod counts that may be
+        evicted: the slot is free, or its pod is terminating, or only nominated."""
+        size = self._size
+        gone = self._leaving[:size] | self._waiting[:size]
+        return np.where(gone, -1, self._row[:size]), self._priority[:size], self._namespace[:size]
+
+    def namespace_code(self, namespace: str) -> int:
+        """Returns the code of a namespace with pods on nodes, else -1."""
+        return self._namespace_codes.get(namespace, -1)
+
+    def select_budgets_again(self, namespace: str) -> None:
+        """Compares the pods of a namespace with its budgets, of which one came, went or selects other pods."""
+        code = self._namespace_codes.get(namespace)
+        if code is not None:
+            there = (self._namespace[: self._size] == code) & (self._row[: self._size] >= 0)
+            self.victims.select_again(np.flatnonzero(there).tolist())
 
     @property
     def namespaces(self) -> int:
@@ -121,10 +142,12 @@ class PodColumns:
         self._priority[slot] = record.priority
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
+        self.victims.add(slot, record)
         self._move(record, row, +1)
 
     def remove(self, record: PodRecord, row: int) -> None:
         self._move(record, row, -1)
+        self.victims.remove(record.slot)
         self._row[record.slot] = -1
         self._labels.set(record.slot, {})
         self._free.append(record.slot)
@@ -166,6 +189,7 @@ class PodColumns:
             self._priority = grow(self._priority, capacity)
             self._leaving, self._waiting = grow(self._leaving, capacity), grow(self._waiting, capacity)
             self._labels.grow(capacity)
+            self.victims.grow(capacity)
         self._size += 1
         return self._size - 1
 

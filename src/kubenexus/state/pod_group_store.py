@@ -15,6 +15,7 @@ class PodGroupStore:
         self._found: dict[tuple[str, str, str], PodGroup | Workload] = {}
         self._unlisted: set[str] = set()
         self._problems: dict[tuple[str, str, str], Malformed] = {}  # of objects that exist and cannot be decoded
+        self._changed: dict[tuple[str, str, str], None] = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -56,12 +57,23 @@ class PodGroupStore:
 
     def seen(self, kind: str, thing: PodGroup | Workload) -> None:
         place = kind, thing.metadata.namespace, thing.metadata.name
+        before = self._found.get(place)
+        if before is None or before.spec != thing.spec:
+            self._changed[place] = None
         self._found[place] = thing
         self._problems.pop(place, None)
 
     def gone(self, kind: str, key: str) -> None:
-        self._found.pop(_place(kind, key), None)
+        if self._found.pop(_place(kind, key), None) is not None:
+            self._changed[_place(kind, key)] = None
         self._problems.pop(_place(kind, key), None)
+
+    def take_changed(self) -> list[tuple[str, str, str]]:
+        """Returns the kind, namespace and name of objects that came, went or changed since the last call. There is one
+        caller: the columns that preemption reads."""
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
 
 
 def _place(kind: str, key: str) -> tuple[str, str, str]:

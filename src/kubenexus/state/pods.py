@@ -14,6 +14,7 @@ from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
 from kubenexus.state.footprint import Footprint
+from kubenexus.state.victim_traits import NO_TRAITS, VictimTraits, saved_at, victim_traits
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
 
 # The label of a record that has the UID of the pod's controller, so that pods of one controller are counted as those
@@ -58,6 +59,8 @@ class PodRecord(msgspec.Struct, gc=False):
     started_at: float = math.inf  # by its status; a pod that has not started yet counts as younger than all others
     preempted: bool = False  # a scheduler preempts it: it is terminating for that reason
     assumed_at: float = 0.0
+    saved_at: float = 0.0  # when it last saved its work, by its own account
+    traits: VictimTraits = NO_TRAITS
     slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
     @property
@@ -123,6 +126,8 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         endless=serving,
         started_at=parse_timestamp(pod.status.start_time, math.inf) if pod.status.start_time else math.inf,
         preempted=bool(meta.deletion_timestamp) and _is_preempted(pod),
+        saved_at=saved_at(pod) if meta.annotations else 0.0,
+        traits=victim_traits(pod),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.transaction import Transaction
 
@@ -44,6 +45,10 @@ class Snapshot:
     @property
     def disruption_budgets(self) -> DisruptionBudgets:
         return self._ledger.disruption_budgets
+
+    @property
+    def pod_groups(self) -> PodGroupStore:
+        return self._ledger.groups
 
     def is_preempting(self, uid: str) -> bool:
         """Returns whether the pod with this UID waits for victims that this process chose."""

@@ -109,20 +109,25 @@ class Tenants:
         self._changed: dict[str, None] = {}
         self._unread: dict[str, str] = {}  # objects whose tier cannot be read (`Namespace ml`), and why
         self._warnings: dict[str, str] = {}  # those that `take_warnings` has not returned yet
+        self.version = 0  # grows when pods may have other tenants
 
     def of(self, pod: Pod) -> Tenant:
         """Returns the tenant of a pod. Called several times for each pod that is signed."""
         given = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE))
         if given.tenant.tier == BRONZE and (given.source or not self._own_tier):
             return given.tenant
-        class_tier, pod_tier = _own_tiers(pod)
+        class_tier, pod_tier = own_tiers(pod)
         return _with_own_tier(given, class_tier, pod_tier, pod.spec.scheduler_name in self._own_tier)
 
     def fields(self, pod: Pod) -> TenantFields:
         """Returns what is needed of a pod to work out its tenant again (`of_fields`). It has none of the pod's texts
         but names, so it is small however long the pod's annotations are."""
         meta, may_choose = pod.metadata, pod.spec.scheduler_name in self._own_tier
-        return TenantFields(meta.namespace, meta.labels.get(_QUEUE), *_own_tiers(pod), may_choose)
+        return TenantFields(meta.namespace, meta.labels.get(_QUEUE), *own_tiers(pod), may_choose)
+
+    def may_choose(self, scheduler: str) -> bool:
+        """Returns whether pods with this scheduler name may choose a tier."""
+        return scheduler in self._own_tier
 
     def of_fields(self, fields: TenantFields) -> Tenant:
         """Returns the tenant of a pod with these fields."""
@@ -174,6 +179,7 @@ class Tenants:
             self._queued.pop(name, None)
         if self._namespaces.get(name, _UNKNOWN) != before:
             self._changed[name] = None
+            self.version += 1
 
     def set_local_queue(self, queue: LocalQueue) -> None:
         meta, cluster_queue = queue.metadata, queue.spec.cluster_queue
@@ -233,6 +239,7 @@ class Tenants:
     def _forget_queue(self, namespace: str, name: str) -> None:
         self._queued.get(namespace, {}).pop(name, None)
         self._changed[namespace] = None
+        self.version += 1
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -270,7 +277,7 @@ class Tenants:
         return given
 
 
-def _own_tiers(pod: Pod) -> tuple[str | None, str | None]:
+def own_tiers(pod: Pod) -> tuple[str | None, str | None]:
     """Returns the tiers that a pod's priority class and its own key mean."""
     meta, by_class = pod.metadata, pod.spec.priority_class_name
     stated = None

@@ -20,7 +20,14 @@ from kubenexus.api.gangs.topology_request import topology_request_of
 from kubenexus.api.keys import gang as keys
 from kubenexus.api.keys.reading import read_key
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.workloads import PodGroup, SchedulingConstraints, SchedulingPolicy, Workload, WorkloadPodGroup
+from kubenexus.api.workloads import (
+    DisruptionMode,
+    PodGroup,
+    SchedulingConstraints,
+    SchedulingPolicy,
+    Workload,
+    WorkloadPodGroup,
+)
 from kubenexus.base.errors import Malformed
 
 _MAX_KEPT: Final = 256  # characters of a value: more than any valid one has
@@ -151,6 +158,17 @@ def _objections(claim: GangDeclaration, source: Source, pod: Pod) -> list[str]:
         return []
     count = f", at least {other.minimum}" if other.minimum else ""
     return [f"{claim.source} is used; {other.source} says otherwise: gang {other.display_name}{count}"]
+
+
+def minimum_of(ref: GroupRef, found: PodGroup | Workload) -> int:
+    """Returns the minimum that an object states. Raises Malformed."""
+    return _asked(ref, found)[0]
+
+
+def disruption_of(ref: GroupRef, found: PodGroup | Workload) -> DisruptionMode:
+    """Returns how pods of a group may be evicted. Raises Malformed if a Workload has no such group."""
+    stated = _part(ref, found).disruption_mode if isinstance(found, Workload) else found.spec.disruption_mode
+    return stated or DisruptionMode()
 
 
 # --- the objects ----------------------------------------------------------------------------------------------------

@@ -168,6 +168,33 @@ SPARK_ROLE = define_key(
     meaning="The pod's part in the Spark application.",
 )
 
+ROLE = define_key(
+    "ray.io/node-type",
+    on="Pod",
+    values=Text("head"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="`driver`, `head` or `launcher` marks the pod that the others of its gang need. "
+    "It is no victim of preemption while its gang forms.",
+    aliases=(
+        "spark-role",
+        "mpi-job-role",
+        "training.kubeflow.org/job-role",
+        "training.kubeflow.org/replica-type",
+        "role",
+    ),
+)
+
+LAST_CHECKPOINT = define_key(
+    "scheduling.kubenexus.io/last-checkpoint",
+    on="Pod",
+    values=Text("2026-01-31T12:00:00Z"),
+    default=None,
+    otherwise="the start of the pod",
+    kind=KeyKind.ANNOTATION,
+    meaning="When the pod last saved its work. Preemption takes pods first that lose less work.",
+)
+
 DRIVER_CPU = define_key(
     "kubenexus.io/driver-cpu",
     on="Pod",

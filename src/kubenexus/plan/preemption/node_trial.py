@@ -45,14 +45,16 @@ class NodeTrial:
         # Filters whose answer follows from the node alone do not change when a pod is put back.
         self._moving = [column for column in self._table.filters if column.traits.repaired or column.traits.stamped]
 
-    def remove(self, pod: PodRecord) -> None:
+    def remove(self, pod: PodRecord, row: int | None = None) -> None:
+        """Removes a pod from the node, or from another row."""
         self._table.work.rows += ROWS_PER_MOVE
-        self._transaction.remove_pod(self.row, pod)
+        self._transaction.remove_pod(self.row if row is None else row, pod)
         self._outdated |= self._has_volumes and pod.mounts is not None
 
-    def restore(self, pod: PodRecord) -> None:
+    def restore(self, pod: PodRecord, row: int | None = None) -> None:
+        """Adds a pod again that `remove` removed."""
         self._table.work.rows += ROWS_PER_MOVE
-        self._transaction.restore_pod(self.row, pod)
+        self._transaction.restore_pod(self.row if row is None else row, pod)
         self._outdated |= self._has_volumes and pod.mounts is not None
 
     def refusal(self) -> Verdict | None:

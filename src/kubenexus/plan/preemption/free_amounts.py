@@ -1,0 +1,57 @@
+"""What is free on each node of the resources that a job asks for, and what victims would free."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.plan.preemption.victim_pool import VictimPool
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.view import Nodes
+
+
+class FreeAmounts:
+    """By resource (in the order of `names`) and row. Amounts are floats, which are exact below 2**53.
+
+    `promised` are pods without a node, by row, to which capacity there is promised.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        columns: NodeColumns,
+        pool: VictimPool,
+        promised: Mapping[int, list[PodRecord]],
+    ) -> None:
+        self.names, self._size, self.pool = tuple(names), columns.size, pool
+        view = Nodes(columns)
+        self.now = np.empty((len(self.names), columns.size))
+        for i, name in enumerate(self.names):
+            alloc = view.alloc(name)
+            self.now[i] = alloc - view.used(name)
+            if view.is_device_class_resource(name):
+                self.now[i][alloc == 0] = np.inf  # device claims provide it there
+        for row, nominees in promised.items():
+            for nominee in nominees:
+                amounts = {"pods": 1, **dict(nominee.footprint.amounts)}
+                self.now[:, row] -= [amounts.get(name, 0) for name in self.names]
+        self.each = [pool.amounts(name) for name in self.names]  # what each victim frees
+
+    def with_victims(self, level: int | None = None) -> Any:
+        """Returns what would be free if all victims up to a level were gone."""
+        pool, found = self.pool, self.now.copy()
+        among = slice(None) if level is None else pool.level <= level
+        rows = pool.rows[among]
+        for i, each in enumerate(self.each):
+            found[i] += np.bincount(rows, weights=each[among], minlength=self._size)
+        return found
+
+    def of_victim(self, index: int) -> tuple[float, ...]:
+        """Returns what one victim frees of each resource."""
+        return tuple([float(each[index]) for each in self.each])
+
+
+def vector(amounts: Mapping[str, int], names: Iterable[str]) -> Any:
+    """Returns amounts as a column vector, to compare with a table of resources and rows."""
+    return np.array([[float(amounts.get(name, 0))] for name in names])

@@ -1,0 +1,224 @@
+"""GangPreemption: which pods have to go so that a whole job fits, or why none would help.
+
+A pure function of a snapshot: it evicts nothing. `app` executes the result. Nothing has to go unless the whole job then
+fits, which is tried in a transaction that is rolled back.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
+from kubenexus.api.gangs.levels import TopologyLevel
+from kubenexus.base.errors import Malformed
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
+from kubenexus.framework.decision import Nomination, Preemption, Victim
+from kubenexus.framework.job import Job, JobView
+from kubenexus.framework.member_constraints import MemberRelation
+from kubenexus.framework.plugin_results import PluginError
+from kubenexus.framework.pod_limits import POD_LIMITS
+from kubenexus.plan.gang.gang_limits import MAX_MEMBERS, GangLimitError
+from kubenexus.plan.gang.member_classes import MemberClass, group_members, member_amounts, member_constraints
+from kubenexus.plan.gang.multi_class.packing_problem import WorkBudget
+from kubenexus.plan.gang.planner import GangPlanner
+from kubenexus.plan.gang.topology import beside, candidate_levels
+from kubenexus.plan.place_pod import PodPlacer
+from kubenexus.plan.preemption import sentences
+from kubenexus.plan.preemption.default_preemption import NodeOutcomes
+from kubenexus.plan.preemption.free_amounts import FreeAmounts, vector
+from kubenexus.plan.preemption.gang_search import GangSearch
+from kubenexus.plan.preemption.gang_trials import GangTrials
+from kubenexus.plan.preemption.member_counts import MemberCounts
+from kubenexus.plan.preemption.pod_search import PodSearch
+from kubenexus.plan.preemption.policy import PreemptionPolicy
+from kubenexus.plan.preemption.victim_choice import ChosenVictims, VictimRules
+from kubenexus.plan.preemption.victim_pool import VictimPool, victim_pool
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.view import Nodes
+
+Promised = dict[int, list[PodRecord]]
+
+
+class PreemptionOutcome(msgspec.Struct, frozen=True):
+    """What was found for one job. `message` ends the sentence about its refusal. `alone`: the outcome is about this job
+    alone, or not everything was tried. `clears_nomination`: nothing helps, so earlier nominations are void."""
+
+    message: str
+    preemption: Preemption | None = None
+    alone: bool = False
+    clears_nomination: bool = False
+
+
+class GangPreemption:
+    """Finds victims for the jobs of one profile. Pure, but for the class cache."""
+
+    def __init__(
+        self,
+        class_cache: ClassCache,
+        pod_placer: PodPlacer,
+        gangs: GangPlanner,
+        levels: Sequence[TopologyLevel],
+        policy: PreemptionPolicy,
+    ) -> None:
+        self._class_cache, self._pod_placer, self._policy = class_cache, pod_placer, policy
+        self._gangs, self._levels = gangs, levels
+
+    def preempt(
+        self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str] = frozenset()
+    ) -> PreemptionOutcome | None:
+        """Returns the outcome for a job that does not fit, or None if preemption is not concerned.
+
+        `spared` are UIDs of pods that may not go for this job now.
+        """
+        if any(pod.spec.preemption_policy == "Never" for pod in job.pods):
+            return PreemptionOutcome(sentences.NEVER)
+        if waits_for_victims(job, snapshot):
+            return PreemptionOutcome(sentences.WAITS, alone=True)
+        for policy in self._policies():
+            pool = victim_pool(job, snapshot, policy, spared)
+            outcome = self._outcome(job, snapshot, pool, policy, now)
+            if outcome is None or outcome.preemption is not None:
+                break
+        if outcome is None or not spared:
+            return outcome
+        return msgspec.structs.replace(outcome, alone=True)
+
+    def _policies(self) -> tuple[PreemptionPolicy, ...]:
+        """Returns the policy. Where budgets are only preferred, victims within all budgets come first."""
+        if self._policy.hard_budgets:
+            return (self._policy,)
+        return msgspec.structs.replace(self._policy, hard_budgets=True), self._policy
+
+    def _outcome(
+        self, job: Job, snapshot: Snapshot, pool: VictimPool, policy: PreemptionPolicy, now: float
+    ) -> PreemptionOutcome | None:
+        if not len(pool):
+            return PreemptionOutcome("", clears_nomination=True)
+        rules = VictimRules(pool, snapshot.disruption_budgets, policy, now)
+        try:
+            if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
+                return self._for_gang(job, snapshot, rules)
+            return self._for_pod(job, snapshot, rules)
+        except (Malformed, PluginError, GangLimitError):
+            return None  # the decision without preemption says so
+
+    def _for_pod(self, job: Job, snapshot: Snapshot, rules: VictimRules) -> PreemptionOutcome | None:
+        columns, pod = snapshot.nodes, job.pods[0]
+        classified = self._class_cache.lookup(pod, columns)
+        if classified.rejection is not None and classified.rejection.plugin == POD_LIMITS:
+            return None
+        yielding = filter_with_nominated_pods(pod, classified.table, snapshot)
+        potential = NodeOutcomes(classified, columns, yielding).potential
+        amounts = member_amounts(MemberClass(classified, [pod]), columns)
+        promised = promised_to_others(job, snapshot)
+        free = FreeAmounts(amounts, columns, rules.pool, promised)
+        need = vector(amounts, free.names)
+        search = PodSearch(
+            classified,
+            self._class_cache,
+            self._pod_placer,
+            snapshot,
+            rules=rules,
+            free=free,
+            need=need,
+            promised=promised,
+        )
+        found = search.run(potential)
+        if not found:
+            message = sentences.would_not_help(free, need, potential, cut=search.cut)
+            return PreemptionOutcome(message, alone=search.cut, clears_nomination=not search.cut)
+        best = found[0]
+        nominations = (Nomination(pod.key, columns.names[best.row]),)
+        return self._success(nominations, rules, [each.victims for each in found])
+
+    def _for_gang(self, job: Job, snapshot: Snapshot, rules: VictimRules) -> PreemptionOutcome | None:
+        columns = snapshot.nodes
+        if job.minimum > MAX_MEMBERS:
+            return None
+        bound_rows = job.bound_rows(columns.row_of)
+        view = JobView(len(job.pods) + len(bound_rows) if bound_rows else 1, bound_rows)
+        classes = group_members(job.pods[:MAX_MEMBERS], self._class_cache, columns, WorkBudget(), view)
+        ties = member_constraints(classes, columns)
+        near = [tie.topology for tie in ties if tie.relation is MemberRelation.AFFINITY]
+        domains = candidate_levels(job.topology, near, self._levels, columns)[-1]
+        beside_others = beside(job, self._levels, columns)
+        possible = [_possible(each, columns) for each in classes]
+        counts = MemberCounts(
+            job,
+            classes,
+            columns,
+            rules.pool,
+            possible=possible if beside_others is None else [mask & beside_others for mask in possible],
+            domains=domains,
+            promised=promised_to_others(job, snapshot),
+        )
+        apart = any(tie.relation is not MemberRelation.AFFINITY for tie in ties)
+        price = 10 if apart else 2 * len(classes) - 1
+        trials = GangTrials(job, self._gangs, snapshot, rules.pool, price)
+        search = GangSearch(counts, trials, rules, columns, plain=len(classes) == 1 and not apart)
+        found = search.run()
+        if not found:
+            message = sentences.gang_would_not_fit(counts, cut=search.cut)
+            return PreemptionOutcome(message, alone=search.cut, clears_nomination=not search.cut)
+        nominations = tuple(Nomination(each.pod, each.node) for each in found[0].placements)
+        return self._success(nominations, rules, [each.victims for each in found])
+
+    def _success(
+        self, nominations: tuple[Nomination, ...], rules: VictimRules, found: list[ChosenVictims]
+    ) -> PreemptionOutcome:
+        best, *others = found
+        records = sorted((rules.pool.record(index) for index in best.pods), key=_order)
+        preemption = Preemption(
+            nominations,
+            tuple(Victim(each.key, each.uid) for each in records),
+            pdb_violations=best.cost.pdb_violations,
+            evicts=True,
+            cost=best.cost,
+            alternatives=tuple(each.cost for each in others),
+        )
+        return PreemptionOutcome(sentences.have_to_go(best.cost), preemption, alone=True)
+
+
+def _order(record: PodRecord) -> tuple[int, str]:
+    return record.priority, record.key
+
+
+def _possible(member_class: MemberClass, columns: NodeColumns) -> Any:
+    """Returns the rows where members are, or might be without some pods."""
+    classified = member_class.classified
+    found = NodeOutcomes(classified, columns, None).potential
+    if classified.rejection is None:
+        named = classified.node_names
+        found |= classified.table.feasible if named is None else classified.table.feasible & Nodes(columns).named(named)
+    return found
+
+
+def waits_for_victims(job: Job, snapshot: Snapshot) -> bool:
+    """Whether victims that were chosen for a member are still there."""
+    for pod in job.pods:
+        if snapshot.is_preempting(pod.metadata.uid):
+            return True
+        node = pod.status.nominated_node_name
+        if node and any(each.preempted and each.priority < pod.spec.priority for each in snapshot.on_node(node)):
+            return True
+    return False
+
+
+def promised_to_others(job: Job, snapshot: Snapshot) -> Promised:
+    """Returns by row the pods without a node whose capacity this job may not take."""
+    rows, members = snapshot.nodes.row_of, {pod.metadata.uid for pod in job.pods}
+    least = min(pod.spec.priority for pod in job.pods)
+    found: Promised = {}
+    for node, nominees in snapshot.nominees().items():
+        standing = [
+            each
+            for each in nominees
+            if each.priority >= least and each.uid not in members and each.key not in job.hold_keys
+        ]
+        if standing and node in rows:
+            found[rows[node]] = standing
+    return found

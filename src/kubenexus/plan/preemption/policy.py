@@ -1,0 +1,22 @@
+"""The settings of GangPreemption, as the planner uses them."""
+
+import msgspec
+
+from kubenexus.framework.preemption_defaults import MAX_VICTIMS, PROTECTED_NAMESPACES
+
+
+class PreemptionPolicy(msgspec.Struct, frozen=True):
+    """Which pods may be victims.
+
+    hard_budgets            a PodDisruptionBudget is a limit; else it is the first thing that is compared
+    tier_preemption         a tenant of a higher tier outranks pods of the same priority
+    services_preempt_batch  services outrank batch work of the same priority
+    protected_namespaces    their pods are never victims
+    max_victims             of one decision
+    """
+
+    hard_budgets: bool = True
+    tier_preemption: bool = False
+    services_preempt_batch: bool = False
+    protected_namespaces: frozenset[str] = frozenset(PROTECTED_NAMESPACES)
+    max_victims: int = MAX_VICTIMS

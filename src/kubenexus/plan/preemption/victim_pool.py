@@ -1,0 +1,195 @@
+"""The pods that may go for one job, as columns: who they are, and which of them only go together."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubenexus.framework.decision import VictimCost
+from kubenexus.framework.job import Job
+from kubenexus.plan.preemption.policy import PreemptionPolicy
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, GangTable
+from kubenexus.state.pods import PodRecord, endless
+from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.tenants import RANKS
+
+
+class GangColumns(NamedTuple):
+    """The gang of each slot, and by gang how many members may go without the others, and whether all may go."""
+
+    gang: Any
+    spare: Any
+    whole: Any
+
+
+class VictimPool:
+    """Pods that may be victims, by index. Pods of a gang that has no spare members only go together, and then `level`
+    is the highest priority among them.
+
+        slots     of the pods' columns
+        rows      of their nodes
+        level     the highest priority that is hurt if this pod goes
+        gang      the code of its gang, -1 without one
+        jobs      a number that pods of one job share
+        spare     by gang: how many members may go without the others
+        whole     by gang: whether all members may go
+    """
+
+    def __init__(self, columns: NodeColumns, chosen: Any, rows: Any, level: Any, gangs: "GangColumns") -> None:
+        gang, spare, whole = gangs
+        self._columns, self._victims = columns, columns.pods.victims
+        self.slots = np.flatnonzero(chosen)
+        self.rows, self.level, self.gang = rows[self.slots], level[self.slots], gang[self.slots]
+        self.spare, self.whole = spare, whole
+        self.kind = self._victims.kind[self.slots]
+        self.budget = self._victims.budget[self.slots]
+        self.jobs = np.where(self.gang >= 0, self.gang, len(spare) + self.slots)
+        self._members: dict[int, list[int]] = {}
+        self._records: dict[int, PodRecord] = {}
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def amounts(self, resource: str) -> Any:
+        """Returns how much each pod frees of a resource, as floats."""
+        return self._victims.kinds.amounts(resource)[self.kind]
+
+    @property
+    def ranks(self) -> Any:
+        """The rank of the tier of each pod's tenant."""
+        return self._victims.kinds.ranks(self._columns.tenants)[self.kind]
+
+    def work(self, now: float) -> Any:
+        """Returns the seconds of work that each pod would lose."""
+        return np.maximum(now - self._victims.since[self.slots], 0.0)
+
+    def record(self, index: int) -> PodRecord:
+        """Returns the record of a pod. First called before a transaction removes pods: that changes their slots."""
+        known = self._records.get(index)
+        if known is None:
+            known = self._victims.records[int(self.slots[index])]
+            assert known is not None, "a pod that counts on a row has a record"
+            self._records[index] = known
+        return known
+
+    def on_row(self, row: int, level: int | None = None) -> list[int]:
+        """Returns the pods of a row, up to a level."""
+        there = self.rows == row
+        if level is not None:
+            there &= self.level <= level
+        found: list[int] = np.flatnonzero(there).tolist()
+        return found
+
+    def members(self, gang: int) -> list[int]:
+        """Returns the pods of a gang."""
+        if gang not in self._members:
+            self._members[gang] = np.flatnonzero(self.gang == gang).tolist()
+        return self._members[gang]
+
+    def closed(self, chosen: Iterable[int]) -> frozenset[int] | None:
+        """Returns the pods with all others that have to go with them, or None if some of these may not."""
+        found = set(chosen)
+        taken: dict[int, int] = {}
+        for index in found:
+            gang = int(self.gang[index])
+            if gang >= 0:
+                taken[gang] = taken.get(gang, 0) + 1
+        for gang, number in taken.items():
+            if number > self.spare[gang]:
+                if not self.whole[gang]:
+                    return None
+                found.update(self.members(gang))
+        return frozenset(found)
+
+    def violations(self, chosen: Iterable[int], allowed: Any) -> int:
+        """Returns how many of these pods are more than their budgets allow."""
+        taken: dict[int, int] = {}
+        several = 0
+        for index in chosen:
+            code = int(self.budget[index])
+            if code >= 0:
+                taken[code] = taken.get(code, 0) + 1
+            several += code < -1
+        return several + sum(max(0, number - int(allowed[code])) for code, number in taken.items())
+
+    def cost(self, chosen: frozenset[int], now: float, violations: int = 0) -> VictimCost:
+        """Returns what the loss of these pods costs."""
+        some = sorted(chosen)
+        slots, victims = self.slots[some], self._victims
+        ranks = victims.kinds.ranks(self._columns.tenants)[self.kind[some]]
+        lost = np.maximum(now - victims.since[slots], 0.0)
+        return VictimCost(
+            violations,
+            int(self.level[some].max()),
+            len(set(self.jobs[some].tolist())),
+            int(ranks.max()),
+            float(np.where(np.isfinite(lost), lost, 0.0).sum()),
+            len(some),
+        )
+
+
+def victim_pool(job: Job, snapshot: Snapshot, policy: PreemptionPolicy, spared: Collection[str] = ()) -> VictimPool:
+    """Returns the pods that may go for this job. `spared` are UIDs of pods that may not go for it now."""
+    columns = snapshot.nodes
+    pods, victims = columns.pods, columns.pods.victims
+    rows, priority, namespaces = pods.placed
+    kind = victims.kind[: len(rows)]
+    flags, gang = victims.kinds.flags[kind], victims.kinds.gang[kind]
+    there = rows >= 0
+    chosen = there & _outranked(job, columns, policy, priority, kind, flags)
+    chosen &= (flags & EXEMPT) == 0
+    for namespace in policy.protected_namespaces:
+        code = pods.namespace_code(namespace)
+        if code >= 0:
+            chosen &= namespaces != code
+    if policy.hard_budgets and len(victims.budgets):
+        budget = victims.budget[: len(rows)]
+        chosen &= (budget == -1) | ((budget >= 0) & (victims.budgets.allowed[np.maximum(budget, 0)] > 0))
+    for uid in spared:
+        slot = victims.slot_of.get(uid)
+        if slot is not None:
+            chosen[slot] = False
+    gangs, none = victims.kinds.gangs, np.zeros(len(victims.kinds.gangs), np.int64)
+    if not len(gangs.codes):
+        return VictimPool(columns, chosen, rows, priority, GangColumns(gang, none, none > 0))
+    gangs.refresh(snapshot.pod_groups)
+    chosen &= gang != gangs.codes.get(job.key, -2)
+    found = _gang_columns(chosen, rows >= 0, gang, gangs, (flags & DRIVER) > 0)
+    return VictimPool(columns, chosen, rows, _levels(chosen, priority, found), found)
+
+
+def _outranked(job: Job, columns: NodeColumns, policy: PreemptionPolicy, priority: Any, kind: Any, flags: Any) -> Any:
+    """Returns which pods the job outranks."""
+    least = min(pod.spec.priority for pod in job.pods)
+    found = priority < least
+    if policy.tier_preemption:
+        own = min(RANKS[columns.tenants.of(pod).tier] for pod in job.pods)
+        found |= (priority == least) & (columns.pods.victims.kinds.ranks(columns.tenants)[kind] < own)
+    if policy.services_preempt_batch and all(endless(pod) for pod in job.pods):
+        found |= (priority == least) & ((flags & BATCH) > 0)
+    return found
+
+
+def _gang_columns(chosen: Any, there: Any, gang: Any, gangs: GangTable, drivers: Any) -> GangColumns:
+    """Returns the gangs of pods, and takes out of `chosen` the drivers of gangs that form, and gangs of which some
+    member may not go, unless members can be spared."""
+    number, members = len(gangs), there & (gang >= 0)
+    live = np.bincount(gang[members], minlength=number)
+    minimum, together = gangs.minimum[:number], gangs.together[:number]
+    chosen &= ~(drivers & (gang >= 0) & (live < minimum)[gang])
+    spare = np.where(together, 0, np.maximum(live - minimum, 0))
+    whole = np.bincount(gang[members & ~chosen], minlength=number) == 0
+    chosen &= (gang < 0) | (whole | (spare > 0))[gang]
+    return GangColumns(gang, spare, whole)
+
+
+def _levels(chosen: Any, priority: Any, gangs: GangColumns) -> Any:
+    """Returns the priority that is hurt if a pod goes: for gangs that only go as a whole the highest of all members."""
+    gang = gangs.gang
+    together = chosen & (gang >= 0) & (gangs.spare == 0)[gang]
+    if not together.any():
+        return priority
+    highest = np.full(len(gangs.spare), np.iinfo(np.int64).min)
+    np.maximum.at(highest, gang[together], priority[together])
+    return np.where(together, highest[gang], priority)

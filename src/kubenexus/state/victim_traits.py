@@ -1,0 +1,84 @@
+"""What preemption reads of a running pod besides priority and requests. Pods of one template share the result."""
+
+from typing import Final
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import GroupRef
+from kubenexus.api.gangs.resolver import declared_gang
+from kubenexus.api.keys import workload
+from kubenexus.base.errors import Malformed
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.state.tenants import own_tiers
+
+SYSTEM_CRITICAL: Final = 2_000_000_000  # priorities from here on are the system's
+_CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_SOURCE: Final = "kubernetes.io/config.source"
+_DRIVER_LABELS: Final = tuple(each.key for each in workload.ROLE.spellings)
+_DRIVERS: Final = frozenset({"driver", "head", "launcher"})
+_MAX_INTERNED: Final = 10_000
+
+
+class GangClaim(msgspec.Struct, frozen=True, gc=False):
+    """The gang of a pod: its key, and its minimum, or the object that has it."""
+
+    key: str
+    minimum: int
+    ref: GroupRef | None
+
+
+class VictimTraits(msgspec.Struct, frozen=True, gc=False):
+    """`exempt`: never a victim (a pod of a DaemonSet, a static pod, or one that the system needs). `driver`: the other
+    members of its gang cannot start without it. The last three say which tenant the pod belongs to."""
+
+    exempt: bool = False
+    driver: bool = False
+    gang: GangClaim | None = None
+    class_tier: str | None = None
+    pod_tier: str | None = None
+    scheduler: str = ""
+
+
+NO_TRAITS: Final = VictimTraits()
+_interned: dict[VictimTraits, VictimTraits] = {}
+
+
+def victim_traits(pod: Pod) -> VictimTraits:
+    """Returns the traits of a pod. Equal traits are one object."""
+    spec = pod.spec
+    class_tier, pod_tier = own_tiers(pod)
+    traits = VictimTraits(_exempt(pod), _drives(pod), _gang(pod), class_tier, pod_tier, spec.scheduler_name)
+    if len(_interned) >= _MAX_INTERNED:
+        _interned.clear()
+    return _interned.setdefault(traits, traits)
+
+
+def saved_at(pod: Pod) -> float:
+    """Returns when the pod last saved its work, 0 if it does not say so."""
+    said = pod.metadata.annotations.get(workload.LAST_CHECKPOINT.key)
+    return parse_timestamp(said, 0.0) if said else 0.0
+
+
+def _exempt(pod: Pod) -> bool:
+    spec, annotations = pod.spec, pod.metadata.annotations
+    if spec.priority >= SYSTEM_CRITICAL or spec.priority_class_name in _CRITICAL_CLASSES:
+        return True
+    for owner in pod.metadata.owner_references:
+        if owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.controller):
+            return True
+    return _MIRROR in annotations or annotations.get(_SOURCE, "api") != "api"
+
+
+def _drives(pod: Pod) -> bool:
+    labels = pod.metadata.labels
+    return any([key in labels and labels[key].lower() in _DRIVERS for key in _DRIVER_LABELS])  # noqa: C419
+
+
+def _gang(pod: Pod) -> GangClaim | None:
+    try:
+        claim = declared_gang(pod)
+    except Malformed:
+        return None
+    return None if claim is None else GangClaim(claim.key, claim.minimum, claim.ref)
