@@ -44,6 +44,7 @@ class PreemptionFixture(SchedulerFixture):
 
         def with_preemption(job: Job, snapshot: Snapshot, *args: Any, **more: Any) -> Decision:
             decision = decide(job, snapshot, *args, **more)
+            decision = msgspec.structs.replace(decision, preemption=None, clears_nomination=False)
             waits = any(snapshot.is_preempting(pod.metadata.uid) for pod in job.pods)
             if decision.placed or waits or job.key not in self.plans:
                 return msgspec.structs.replace(decision, alone=waits)

@@ -125,10 +125,10 @@ def test_a_nomination_for_which_no_preemption_helps_is_cleared() -> None:
     scheduler_test(life)
 
 
-def test_another_profile_does_not_preempt() -> None:
+def test_a_profile_of_ours_evicts_within_budgets_instead_of_deleting() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         await begun(fixture, a_pod("urgent", cpu=2, priority=9, scheduler_name="packing"))
-        assert deleted(fixture) == []
-        assert not any("preemption" in told for told in fixture.told())
+        evicted = [call.path.split("/")[-2] for call in fixture.server.calls if call.path.endswith("/eviction")]
+        assert (deleted(fixture), evicted, nominations(fixture)) == ([], ["low"], ["n1"])
 
     scheduler_test(life)
