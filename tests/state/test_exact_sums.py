@@ -33,10 +33,10 @@ events = st.lists(
 class NeverRecounting(Ledger):
     """A ledger that counts a row again only when its node comes back."""
 
-    def _remove(self, record: Any) -> set[int]:
+    def _remove(self, record: Any, *, leaves: bool = True) -> set[int]:
         self._recount = pytest.fail  # type: ignore[method-assign, assignment]
         try:
-            return super()._remove(record)
+            return super()._remove(record, leaves=leaves)
         finally:
             del self._recount
 
