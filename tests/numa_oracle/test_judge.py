@@ -82,7 +82,14 @@ def test_outcomes_that_depend_on_chance_are_held_but_not_compared(tmp_path: Path
     assert tally.compared == 0
 
 
-@pytest.mark.parametrize("text", [b"no gzip", gzip.compress(b"{"), gzip.compress(b'[{"case": 1}]')])
+BROKEN = {
+    "no gzip": b"no gzip",
+    "half an object": gzip.compress(b"{"),
+    "a case that is a number": gzip.compress(b'[{"case": 1}]'),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_a_file_that_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes
 ) -> None:
