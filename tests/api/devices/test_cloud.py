@@ -3,7 +3,7 @@
 import pytest
 
 from kubenexus.api.devices.cloud_machines import MAX_NAME, accelerator_product, machine_product
-from kubenexus.api.devices.device import UNKNOWN, FactSource, Link
+from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource, Link
 from kubenexus.api.devices.hardware_tier import HardwareTier, hardware_tier
 from kubenexus.api.devices.inventory import NO_FACTS
 from kubenexus.api.devices.models import find_model
@@ -132,6 +132,54 @@ def test_better_sources_go_first() -> None:
     assert column(found, "model") == ["NVIDIA-L4"] * 8
     (device,) = devices_of({**labels, "gpu.kubenexus.io/model": "T4"}, {"nvidia.com/gpu": 1}).devices
     assert (device.model, device.sources["model"]) == ("T4", FactSource.MANUAL)
+
+
+PARTITION, COUNT = discovered.GKE_PARTITION.key, discovered.CLOUD_COUNT.key
+SHARED = {
+    GKE: "nvidia-l4",
+    "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+    "cloud.google.com/gke-max-shared-clients-per-gpu": "4",
+}
+
+
+def test_gpus_that_gke_divides_are_mig_devices_of_their_profile() -> None:
+    found = devices_of({GKE: "nvidia-tesla-a100", PARTITION: "1g.5gb"}, {"nvidia.com/gpu": 7}).devices
+    assert {(each.kind, each.profile, each.family, each.memory) for each in found} == {
+        (DeviceKind.MIG, "1g.5gb", "A100", 5 * GIB)
+    }
+    assert len(found) == 7
+
+
+def test_a_size_that_is_no_profile_leaves_the_memory_unknown() -> None:
+    found = devices_of({GKE: "nvidia-tesla-a100", PARTITION: "small"}, {"nvidia.com/gpu": 2})
+    assert {(each.model, each.memory) for each in found.devices} == {("", UNKNOWN)}
+    assert found.warnings == ("cloud.google.com/gke-gpu-partition-size: 'small' is no MIG profile such as 1g.10gb",)
+
+
+def test_gpus_that_gke_shares_are_few_cards_that_are_offered_often() -> None:
+    found = devices_of(SHARED, {"nvidia.com/gpu": 8})
+    assert [(each.family, each.replicas) for each in found.devices] == [("L4", 4), ("L4", 4)]
+    assert found.shared
+
+
+@pytest.mark.parametrize("key", sorted(discovered.CLOUD_COUNT.keys))
+def test_more_cards_than_the_machine_has_are_shares_of_an_unknown_size(key: str) -> None:
+    labels = {TYPE: "g4dn.xlarge", MEMORY: "16384", key: "1"}
+    found = devices_of(labels, {"nvidia.com/gpu": 4})
+    assert {(each.model, each.memory) for each in found.devices} == {("", UNKNOWN)}
+    assert found.warnings == (
+        "karpenter.k8s.aws/instance-gpu-count is 1, but the kubelet offers 4 cards: they are shares, of a size that no "
+        "label states",
+    )
+    (device,) = devices_of(labels, {"nvidia.com/gpu": 1}).devices
+    assert (device.family, device.memory) == ("T4", 16 * GIB)
+    (first, *_) = devices_of(SHARED | {key: "2"}, {"nvidia.com/gpu": 8}).devices
+    assert first.family == "L4", "shares that labels state are counted as the cards that they are"
+
+
+def test_accelerators_of_ec2() -> None:
+    (device,) = devices_of({TYPE: "trn1.2xlarge"}, {"aws.amazon.com/neuron": 1}).devices
+    assert (device.family, device.memory) == ("Trainium", 32 * GIB)
 
 
 def test_cards_of_a_machine_with_a_switch_are_joined() -> None:

@@ -11,7 +11,15 @@ import msgspec
 from kubenexus.api.devices.cloud_machines import accelerator_product, machine_product
 from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource
 from kubenexus.api.devices.draft import MAX_TEXT, Warnings
-from kubenexus.api.devices.models import AMD, GOOGLE, HABANA, NVIDIA, find_model, split_product
+from kubenexus.api.devices.models import (
+    AMD,
+    GOOGLE,
+    HABANA,
+    NVIDIA,
+    find_model,
+    profile_memory,
+    split_product,
+)
 from kubenexus.api.devices.pci_ids import MODEL_NAMES, VENDORS
 from kubenexus.api.keys import (
     KeyEntry,
@@ -24,6 +32,7 @@ from kubenexus.api.keys import (
     read_key,
     tenant,
 )
+from kubenexus.api.keys.values import quoted
 
 T = TypeVar("T")
 
@@ -61,6 +70,8 @@ READ: Final[tuple[KeyEntry[Any], ...]] = (
     discovered.PCI_DEVICE_PRESENT,
     discovered.PCI_DEVICE_COUNT,
     discovered.GKE_ACCELERATOR,
+    discovered.GKE_PARTITION,
+    discovered.CLOUD_COUNT,
     discovered.KARPENTER_GPU,
     discovered.KARPENTER_GPU_MEMORY,
     discovered.INSTANCE_TYPE,
@@ -127,10 +138,12 @@ class ManualFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloudFacts(msgspec.Struct, frozen=True, gc=False):
-    """Labels of the cloud that the node is in. `model` is "" where none of them says which cards the machine has."""
+    """Labels of the cloud that the node is in. `model` is "" where none of them says which cards the machine has;
+    `count` is 0 where none says how many."""
 
     model: str = ""
     memory: int = UNKNOWN
+    count: int = 0
 
 
 class LabelReader:
@@ -171,6 +184,9 @@ class LabelReader:
 def read_gfd(reader: LabelReader) -> GfdFacts:
     """Returns what GPU Feature Discovery publishes about the NVIDIA GPUs of the node."""
     model, profile = split_product(reader.text(discovered.PRODUCT))
+    partition = reader.text(discovered.GKE_PARTITION)
+    if not profile and profile_memory(partition) > 0:
+        profile = partition
     replicas = reader.value(discovered.REPLICAS) or 1
     memory: dict[str, int] = {}
     shares: dict[str, int] = {}
@@ -289,4 +305,8 @@ def read_cloud(reader: LabelReader) -> CloudFacts:
     product = machine_product(reader.text(discovered.INSTANCE_TYPE))
     named = reader.text(discovered.GKE_ACCELERATOR) or reader.text(discovered.KARPENTER_GPU)
     memory = _mebibytes(reader.value(discovered.KARPENTER_GPU_MEMORY) or 0)
-    return CloudFacts(product or accelerator_product(named), memory)
+    partition = reader.text(discovered.GKE_PARTITION)
+    if partition and profile_memory(partition) <= 0:
+        reader.warnings.add(f"{discovered.GKE_PARTITION.key}: {quoted(partition)} is no MIG profile such as 1g.10gb")
+        return CloudFacts()  # parts of cards, of a size that is not known
+    return CloudFacts(product or accelerator_product(named), memory, reader.value(discovered.CLOUD_COUNT) or 0)

@@ -139,7 +139,7 @@ def _merge(
     put_gfd(drafts, labels.gfd)
     put_nfd(drafts, labels.nfd)
     put_manual(drafts, cards, labels.manual, warnings)
-    put_cloud(drafts, labels.cloud)
+    put_cloud(drafts, labels.cloud, warnings)
     split_evenly(cards, labels.nfd)
     for draft in drafts:
         put_model(draft)

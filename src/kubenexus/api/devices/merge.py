@@ -10,7 +10,7 @@ from kubenexus.api.devices.from_labels import CloudFacts, GfdFacts, ManualFacts,
 from kubenexus.api.devices.islands import join
 from kubenexus.api.devices.models import NVIDIA, cluster_clique, find_model, profile_memory
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
-from kubenexus.api.keys import gpu, numa
+from kubenexus.api.keys import discovered, gpu, numa
 from kubenexus.api.keys.values import quoted
 from kubenexus.api.quantity import to_units
 from kubenexus.base.errors import Malformed, truncated
@@ -109,12 +109,22 @@ def put_manual(drafts: Sequence[Draft], cards: Sequence[Draft], manual: ManualFa
         draft.put("healthy", manual.healthy, FactSource.MANUAL)
 
 
-def put_cloud(drafts: Iterable[Draft], cloud: CloudFacts) -> None:
-    """Adds what the cloud states about its machine to the devices of the model's vendor, the memory to whole cards."""
+def put_cloud(drafts: Iterable[Draft], cloud: CloudFacts, warnings: Warnings) -> None:
+    """Adds what the cloud states about its machine to the devices of the model's vendor, the memory to whole cards. It
+    adds nothing to more cards than the machine has: such cards are shares."""
     model = find_model(cloud.model)
-    for draft in drafts:
-        if (draft.kind is DeviceKind.ACCELERATOR) if model is None else draft.vendor not in ("", model.vendor):
-            continue
+    vendor = model.vendor if model is not None else ""
+    meant = [
+        draft
+        for draft in drafts
+        if draft.vendor in ("", vendor) or (not vendor and draft.kind is not DeviceKind.ACCELERATOR)
+    ]
+    cards = sum(draft.kind is not DeviceKind.MIG for draft in meant)
+    if 0 < cloud.count < cards:
+        told = f"{discovered.CLOUD_COUNT.key} is {cloud.count}, but the kubelet offers {cards} cards"
+        warnings.add(f"{told}: they are shares, of a size that no label states")
+        return
+    for draft in meant:
         if cloud.model:
             draft.put("model", cloud.model, FactSource.CLOUD)
         if draft.kind is not DeviceKind.MIG and cloud.memory > 0:

@@ -1,6 +1,6 @@
 """Labels that discovery agents and clouds write on nodes, mostly GPU Feature Discovery. KubeNexus only reads them."""
 
-from kubenexus.api.keys.entry import KeyKind, define_key, section
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
 PRODUCT = define_key(
@@ -46,6 +46,7 @@ REPLICAS = define_key(
     default=None,
     kind=KeyKind.LABEL,
     meaning="Into how many shares each GPU is divided by time slicing; 0 or 1 means whole.",
+    aliases=("cloud.google.com/gke-max-shared-clients-per-gpu",),
 )
 
 SHARING_STRATEGY = define_key(
@@ -55,6 +56,9 @@ SHARING_STRATEGY = define_key(
     default="none",
     kind=KeyKind.LABEL,
     meaning="How the device plugin shares the node's GPUs among pods.",
+    aliases=(
+        Spelling("cloud.google.com/gke-gpu-sharing-strategy", KeyKind.LABEL, says={"time-sharing": "time-slicing"}),
+    ),
 )
 
 CLIQUE = define_key(
@@ -118,6 +122,25 @@ GKE_ACCELERATOR = define_key(
     default=None,
     kind=KeyKind.LABEL,
     meaning="The model of the node's GPUs, written by GKE.",
+)
+
+GKE_PARTITION = define_key(
+    "cloud.google.com/gke-gpu-partition-size",
+    on="Node",
+    values=Text("1g.10gb"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The MIG profile of all GPUs that the node offers, written by GKE.",
+)
+
+CLOUD_COUNT = define_key(
+    "karpenter.k8s.aws/instance-gpu-count",
+    on="Node",
+    values=Int(most=4096, example="8"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="How many GPUs the machine has. If the kubelet offers more, they are shared in a way that no label shows.",
+    aliases=("karpenter.azure.com/sku-gpu-count", "cloud.google.com/gke-accelerator-count"),
 )
 
 KARPENTER_GPU = define_key(
