@@ -104,6 +104,16 @@ def _hold(fence: Fence, journal: RequestLog, asked: Asked, renewal: Asked | None
             fence.breaches.append(f"{what} {late:.2f} s after its last renewal")
 
 
+def seconds_led(journal: RequestLog, begin: float, end: float, lease: float) -> float:
+    """For how long of this time a process of ours held the lease: from each renewal to its end, or to the next."""
+    led, until = 0.0, begin
+    for asked in journal.requests:
+        if asked.sort == "lease" and asked.method != "GET" and asked.holder and 0 < asked.code < 300:
+            since, to = max(asked.at, until), min(asked.at + lease, end)
+            led, until = led + max(0.0, to - since), max(until, to)
+    return led
+
+
 def binds_under_another(
     journal: RequestLog, history: Iterable[PodSeen], watched: Mapping[int, str], strangers: Collection[str]
 ) -> Iterator[str]:

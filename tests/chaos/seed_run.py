@@ -27,7 +27,7 @@ from tests.chaos.replicas import LEASE_SECONDS, Replicas
 from tests.chaos.request_log import Asked
 from tests.chaos.scenario import Deed, Scenario, Wave
 from tests.chaos.seed_cluster import SCHEDULER, SeedCluster
-from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged
+from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged, seconds_led
 
 CLOCK = WallClock()
 TICK = 0.05
@@ -219,6 +219,9 @@ class SeedRun:
         began, breaches = CLOCK.now(), self._report.breaches
         if not self._until(self._settled, CONVERGED):
             breaches += [f"{breach.law}: {breach.text}" for breach in self._checker.unsettled()]
+            end = CLOCK.now()
+            led = seconds_led(self._proxy.journal, began, end, LEASE_SECONDS)  # a machine that is too busy loses leases
+            breaches.append(f"play: a process led for {led:.0f} of the {end - began:.0f} s until all had to be well")
         self._report.converged = CLOCK.now() - began
         if not self._until(self._same_books, SETTLED, tick=0.25):
             said, rebuilt = self._replicas.digests(), self._rebuilt()

@@ -7,7 +7,7 @@ import pytest
 from tests.chaos.invariants import Breach
 from tests.chaos.observed_cluster import PodSeen
 from tests.chaos.request_log import Asked, RequestLog, sort_of
-from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged
+from tests.chaos.seed_result import binds_under_another, evicted_twice, fenced, judged, seconds_led
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/kubenexus-scheduler"
 
@@ -172,3 +172,20 @@ def test_a_pod_is_evicted_once(evictions: list[tuple[str, int]], breaches: list[
         assert asked.sort == "evict"
         asked.answer = answer
     assert list(evicted_twice(journal)) == breaches
+
+
+@pytest.mark.parametrize(
+    ("renewals", "led"),
+    [
+        pytest.param([], 0.0, id="nobody ever did"),
+        pytest.param([(10.0, "me", 200)], 6.0, id="one renewal holds for the lease"),
+        pytest.param([(10.0, "me", 200), (12.0, "me", 200), (14.0, "me", 201)], 10.0, id="renewals in a row"),
+        pytest.param([(6.0, "me", 200), (38.0, "me", 200)], 4.0, id="only what is within the time counts"),
+        pytest.param([(10.0, "me", 409), (12.0, "me", 0), (14.0, "", 200)], 0.0, id="refused, unanswered, given up"),
+    ],
+)
+def test_for_how_long_a_process_led(renewals: list[tuple[float, str, int]], led: float) -> None:
+    journal = RequestLog()
+    for at, holder, code in renewals:
+        renewal(journal, "r0.1", at, code=code, holder=holder)
+    assert seconds_led(journal, 10.0, 40.0, 6.0) == led
