@@ -46,9 +46,11 @@ class PreemptionFixture(SchedulerFixture):
             decision = decide(job, snapshot, *args, **more)
             decision = msgspec.structs.replace(decision, preemption=None, clears_nomination=False)
             waits = any(snapshot.is_preempting(pod.metadata.uid) for pod in job.pods)
-            if decision.placed or waits or job.key not in self.plans:
-                return msgspec.structs.replace(decision, alone=waits)
-            return msgspec.structs.replace(decision, preemption=self.planned(job), alone=True)
+            if decision.placed:
+                return decision
+            plan = None if waits or job.key not in self.plans else self.planned(job)
+            alone = waits or job.key in self.plans
+            return msgspec.structs.replace(decision, preemption=plan, alone=alone, clears_nomination=False)
 
         planner.decide = with_preemption  # type: ignore[method-assign]
 

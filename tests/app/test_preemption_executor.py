@@ -368,6 +368,29 @@ def test_the_room_of_a_preempted_member_is_not_held_for_its_replacement() -> Non
     preemption_test(life)
 
 
+@pytest.mark.parametrize("first", ["goes on", "is deleted"])
+def test_f22_a_victim_that_two_jobs_need_is_evicted_once(first: str) -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.nodes(a_node("n0", cpu=4))
+        fixture.pods(a_pod("low-0", cpu=4, node="n0"))
+        fixture.server.script.append(BUDGET)
+        for name in ("one", "two"):
+            fixture.plans[f"default/{name}"] = (["low-0"], ["n0"])
+            fixture.pods(a_pod(name, cpu=2, priority=9, scheduler_name=OURS))
+        await fixture.turn()
+        assert fixture.evicted == ["low-0"], "the budget refuses, and both wait"
+        if first == "is deleted":
+            fixture.gone("one")
+        await elapse(60)
+        await fixture.turn()
+        assert fixture.evicted == ["low-0", "low-0"]
+        fixture.gone("low-0")
+        await fixture.turn()
+        assert set(fixture.where()) == ({"one", "two"} if first == "goes on" else {"two"})
+
+    preemption_test(life)
+
+
 def test_without_an_api_nothing_hangs() -> None:
     async def life(fixture: PreemptionFixture) -> None:
         fixture.server.patches.append(BUSY)

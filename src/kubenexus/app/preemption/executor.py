@@ -10,6 +10,7 @@ again, and waits for those of its victims that are terminating already.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -85,6 +86,8 @@ class PreemptionExecutor:
         self.rules = PreemptionRules(profiles, ledger, waiting, clock)
         self._recorder, self._metrics, self._clock, self._wakeup = recorder, metrics, clock, wakeup
         self._executions: dict[int, Execution] = {}  # by the preemption's number
+        self._evictions: dict[str, asyncio.Future[None]] = {}  # under way, by the victim's UID
+        self._accepted: dict[str, str] = {}  # keys of pods that were evicted, by UID, while the ledger has them
         self._adopt_at = 0.0
         self._slots = FairSlots(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -194,6 +197,7 @@ class PreemptionExecutor:
         kept until the deadline. Returns whether victims of an earlier process are still terminating."""
         found: dict[str, list[tuple[Pod, str]]] = {}
         self._adopt_at = self._clock.now() + ADOPT_PERIOD
+        self._accepted = {uid: key for uid, key in self._accepted.items() if self._has(key, uid)}
         for node in self._ledger.nominated_nodes:
             for record in self._ledger.nominees(node):
                 job = self._queue.job(self._waiting.job_key(record.key))
@@ -302,21 +306,38 @@ class PreemptionExecutor:
         if not still_fits(self._ledger, victim.node, pending.priority):
             self._end(pending, PreemptionEnd.OUTRANKED)
             return
-        if not self._is_running(victim):
-            return
         profile, preemptor = execution.profile, execution.preemptor_on(victim.node)
-        if execution.evicts:
-            try:
-                if not await self._calls.evict(victim, profile, lambda: self._is_wanted(pending, victim), turn.pause):
-                    return
-            except BudgetRefusal:
-                self.rules.budget_refused(pending, victim)
-                raise
-        else:
-            await self._calls.delete(victim, profile)
+        try:
+            if not await self._evict_once(execution, victim, turn):
+                return
+        except BudgetRefusal:
+            self.rules.budget_refused(pending, victim)
+            raise
         self.rules.evicted(pending, victim, execution.preemptor, profile)
         log.v(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
         self._recorder.record(events.preempted(victim, preemptor.metadata.uid, victim.node), profile)
+
+    async def _evict_once(self, execution: Execution, victim: PodRecord, turn: "_Turn") -> bool:
+        """Returns whether the victim was evicted here. Two jobs may need the end of one pod: the second waits for the
+        calls of the first, and evicts the pod only if the first does not want that any more."""
+        while (other := self._evictions.get(victim.uid)) is not None:
+            await asyncio.shield(other)
+        if not self._is_wanted(execution.pending, victim):
+            return False
+        result = self._evictions[victim.uid] = asyncio.get_running_loop().create_future()
+        try:
+            if execution.evicts:
+                wanted = partial(self._is_wanted, execution.pending, victim)
+                evicted = await self._calls.evict(victim, execution.profile, wanted, turn.pause)
+            else:
+                await self._calls.delete(victim, execution.profile)
+                evicted = True
+            if evicted:
+                self._accepted[victim.uid] = victim.key
+            return evicted
+        finally:
+            del self._evictions[victim.uid]
+            result.set_result(None)
 
     async def _clear(self, namespace: str, name: str, uid: str) -> None:
         try:
@@ -328,9 +349,14 @@ class PreemptionExecutor:
         return self._ledger.preemptions.is_current(pending) and self._is_running(victim)
 
     def _is_running(self, victim: PodRecord) -> bool:
-        """Whether this very pod still counts on its node and is not terminating."""
+        """Whether this very pod still counts on its node, and was neither evicted here nor is terminating."""
         record = self._ledger.pods.get(victim.key)
-        return record is not None and record.uid == victim.uid and not record.terminating
+        running = record is not None and record.uid == victim.uid and not record.terminating
+        return running and victim.uid not in self._accepted
+
+    def _has(self, key: str, uid: str) -> bool:
+        record = self._ledger.pods.get(key)
+        return record is not None and record.uid == uid
 
     def _is_protected(self, victim: PodRecord) -> bool:
         budgets = self._ledger.disruption_budgets.of(victim.namespace)
@@ -343,12 +369,13 @@ class _Turn:
     def __init__(self, slots: FairSlots, namespace: str) -> None:
         self._slots, self._namespace = slots, namespace
         self._slot: Slot | None = None
-        self._lock = asyncio.Lock()
 
     async def begin(self) -> None:
-        async with self._lock:
-            if self._slot is None:
-                self._slot = await self._slots.acquire(self._namespace)
+        slot = await self._slots.acquire(self._namespace)
+        if self._slot is None:
+            self._slot = slot
+        else:  # another call of the preemption waited, too
+            self._slots.release(slot)
 
     async def pause(self, seconds: float) -> None:
         self.end()
