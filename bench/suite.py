@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, devices, events, gangs, longest_turn, memory, queue, shipped
+from bench import decisions, decoding, devices, events, gangs, longest_turn, memory, preemption, queue, shipped
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -98,6 +98,7 @@ def run(plan: Plan) -> Iterator[Result]:
                 yield from _on_cluster(PLAIN, nodes, _wishing(wish, nodes), plan)
         yield from _gangs(nodes, plan)
         if nodes <= MOST_CROWDED:
+            yield from _preemption(nodes, plan)
             yield from _pairs(nodes, plan)
     yield from _queue(plan)
     yield from _decode(plan)
@@ -135,6 +136,15 @@ def _gangs(nodes: int, plan: Plan) -> Iterator[Result]:
             round_ = make(nodes)
             settle_down()
             yield timing("commit.gang", case, nodes, _rounds(round_, kernel, plan))
+
+
+def _preemption(nodes: int, plan: Plan) -> Iterator[Result]:
+    kernel = Kernel(nodes)
+    for case, make in preemption.CASES.items():
+        if plan.wants("preempt", case):
+            round_ = make(nodes)
+            settle_down()
+            yield timing("preempt", case, nodes, _rounds(round_, kernel, plan))
 
 
 def _pairs(nodes: int, plan: Plan) -> Iterator[Result]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from bench import devices, gangs
+from bench import devices, gangs, preemption
 from bench.measure import Longest, Memory, Result, Timing
 from bench.wishes import WISHES
 
@@ -98,6 +98,7 @@ def judge(results: Iterable[Result]) -> Iterator[Judgement]:
             if found is not None:
                 yield Judgement(target.what, result.case, target.limit, found)
     yield from _gangs(results)
+    yield from _preemption(results)
     yield from _terms(results)
     yield from _compared(results)
     for case, exponent in growth(results, "decide.cold", 1_000, 50_000).items():
@@ -120,6 +121,13 @@ def _gangs(results: list[Result]) -> Iterator[Judgement]:
             yield Judgement(what, result.case, round(limit, 1), result.ratio)
         elif result.case in gangs.KINDS:
             yield Judgement("plan.gang at 5,000 nodes, many kinds, ms", result.case, LONGEST, round(result.us / 1e3, 2))
+
+
+def _preemption(results: list[Result]) -> Iterator[Judgement]:
+    for result in results:
+        if isinstance(result, Timing) and (result.bench, result.nodes) == ("preempt", 5_000):
+            limit = preemption.LIMITS[result.case]
+            yield Judgement("preempt at 5,000 nodes, kernels", result.case, limit, result.ratio)
 
 
 def _compared(results: list[Result]) -> Iterator[Judgement]:

@@ -1,7 +1,6 @@
 """Victims as elements that go or stay: single pods, members that a gang can spare, and whole gangs."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from kubenexus.plan.preemption.free_amounts import FreeAmounts
 from kubenexus.plan.preemption.least_cover import Element
@@ -11,9 +10,9 @@ from kubenexus.plan.preemption.victim_pool import VictimPool
 class ElementTable:
     """Makes elements of victims. What an element costs is compared as (tier, work lost, pods)."""
 
-    def __init__(self, pool: VictimPool, free: FreeAmounts, now: float) -> None:
+    def __init__(self, pool: VictimPool, free: FreeAmounts) -> None:
         self.pool, self._free = pool, free
-        self._ranks, self._work = pool.ranks, pool.work(now)
+        self._ranks, self._work = pool.ranks, pool.work
 
     def of(self, indices: Iterable[int], rows: frozenset[int]) -> list[Element]:
         """Returns the elements that these pods belong to, with what each frees on some rows."""
@@ -21,7 +20,7 @@ class ElementTable:
         found: list[Element] = []
         gangs: set[int] = set()
         for index in indices:
-            gang = int(pool.gang[index])
+            gang = pool.gang.item(index)
             if gang < 0 or pool.spare[gang] > 0:
                 found.append(self._element((index,), rows))
             elif gang not in gangs:
@@ -34,12 +33,12 @@ class ElementTable:
         return int(self.pool.level[element.pods[0]])
 
     def _element(self, pods: tuple[int, ...], rows: frozenset[int]) -> Element:
-        here = [index for index in pods if int(self.pool.rows[index]) in rows]
-        each = self._free.each
-        frees = tuple([float(sum([column[index] for index in here])) for column in each])
-        rank = max(float(self._ranks[index]) for index in pods)
-        return Element(frees, (rank, _total(self._work, pods), float(len(pods))), pods)
-
-
-def _total(column: Any, pods: tuple[int, ...]) -> float:
-    return float(sum([column[index] for index in pods]))
+        row_of, each = self.pool.rows.item, self._free.each
+        if len(pods) == 1:
+            here = pods[0]
+            frees = tuple([column.item(here) for column in each]) if row_of(here) in rows else (0.0,) * len(each)
+            return Element(frees, (self._ranks.item(here), self._work.item(here), 1.0), pods)
+        there = [index for index in pods if row_of(index) in rows]
+        frees = tuple([sum([column.item(index) for index in there]) for column in each])
+        rank = max([self._ranks.item(index) for index in pods])
+        return Element(frees, (rank, sum([self._work.item(index) for index in pods]), float(len(pods))), pods)

@@ -36,20 +36,27 @@ class FreeAmounts:
             for nominee in nominees:
                 amounts = {"pods": 1, **dict(nominee.footprint.amounts)}
                 self.now[:, row] -= [amounts.get(name, 0) for name in self.names]
+        self._all: Any = None
         self.each = [pool.amounts(name) for name in self.names]  # what each victim frees
 
     def with_victims(self, level: int | None = None) -> Any:
-        """Returns what would be free if all victims up to a level were gone."""
-        pool, found = self.pool, self.now.copy()
-        among = slice(None) if level is None else pool.level <= level
-        rows = pool.rows[among]
+        """Returns what would be free if all victims up to a level were gone. The caller must not write into it."""
+        pool = self.pool
+        if level is None or level >= pool.levels[-1]:
+            if self._all is None:
+                self._all = self._freed(slice(None))
+            return self._all
+        return self._freed(pool.level <= level)
+
+    def _freed(self, among: Any) -> Any:
+        found, rows = self.now.copy(), self.pool.rows[among]
         for i, each in enumerate(self.each):
             found[i] += np.bincount(rows, weights=each[among], minlength=self._size)
         return found
 
     def of_victim(self, index: int) -> tuple[float, ...]:
         """Returns what one victim frees of each resource."""
-        return tuple([float(each[index]) for each in self.each])
+        return tuple([each.item(index) for each in self.each])
 
 
 def vector(amounts: Mapping[str, int], names: Iterable[str]) -> Any:

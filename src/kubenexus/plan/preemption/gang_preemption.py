@@ -79,8 +79,8 @@ class GangPreemption:
         if waits_for_victims(job, snapshot):
             return PreemptionOutcome(sentences.WAITS, alone=True)
         for policy in self._policies():
-            pool = victim_pool(job, snapshot, policy, spared)
-            outcome = self._outcome(job, snapshot, pool, policy, now)
+            pool = victim_pool(job, snapshot, policy, now, spared)
+            outcome = self._outcome(job, snapshot, pool, policy)
             if outcome is None or outcome.preemption is not None:
                 break
         if outcome is None or not spared:
@@ -94,11 +94,11 @@ class GangPreemption:
         return msgspec.structs.replace(self._policy, hard_budgets=True), self._policy
 
     def _outcome(
-        self, job: Job, snapshot: Snapshot, pool: VictimPool, policy: PreemptionPolicy, now: float
+        self, job: Job, snapshot: Snapshot, pool: VictimPool, policy: PreemptionPolicy
     ) -> PreemptionOutcome | None:
         if not len(pool):
             return PreemptionOutcome("", clears_nomination=True)
-        rules = VictimRules(pool, snapshot.disruption_budgets, policy, now)
+        rules = VictimRules(pool, snapshot.disruption_budgets, policy)
         try:
             if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
                 return self._for_gang(job, snapshot, rules)

@@ -41,14 +41,14 @@ class GangSearch:
     ) -> None:
         self._counts, self._trials, self._rules, self._columns = counts, trials, rules, columns
         self._pool, self._plain = rules.pool, plain
-        self._elements = ElementTable(rules.pool, counts.free, rules.now)
+        self._elements = ElementTable(rules.pool, counts.free)
         self.cut = False
 
     def run(self) -> list[GangCandidate]:
         """Returns candidates, the cheapest first; none if no victims help."""
         if not self._counts.suffices(self._counts.free.with_victims()):
             return []
-        levels = np.unique(self._pool.level).tolist()
+        levels = self._pool.levels
         first = self._first_level(levels)
         for i, level in enumerate(levels[first:]):
             if i == _MAX_LEVELS or not self._trials.left:
@@ -142,7 +142,7 @@ class GangSearch:
             largest = np.full(size, 1e-9)
             np.maximum.at(largest, there, each[among])
             np.maximum(number, np.ceil(lacking[i] / largest), out=number)
-        work = np.bincount(there, weights=pool.work(self._rules.now)[among], minlength=size)
+        work = np.bincount(there, weights=pool.work[among], minlength=size)
         number = number / np.maximum(then - now, 1)
         best = np.lexsort((self._columns.name_hash[rows], work[rows], number[rows]))[:most]
         return sorted(rows[best].tolist())

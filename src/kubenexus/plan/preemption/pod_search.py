@@ -20,8 +20,8 @@ from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 
 MAX_MOVES: Final = 600  # pods that are removed or put back in one decision: about 30 ms
-MOST_ROWS: Final = 12  # nodes for which the fewest victims are worked out
-_ALTERNATIVES: Final = 2  # further results that are verified
+MOST_ROWS: Final = 5  # nodes for which the fewest victims are worked out
+_ALTERNATIVES: Final = 1  # further results that are verified, for `explain`
 _MAX_COMBINATIONS: Final = 40  # of few victims on one node that are tried exactly
 _MAX_LEVELS: Final = 64
 
@@ -52,7 +52,7 @@ class PodSearch:
         self._snapshot, self._rules, self._free, self._need = snapshot, rules, free, need
         self._promised = promised
         self._pool = rules.pool
-        self._elements = ElementTable(rules.pool, free, rules.now)
+        self._elements = ElementTable(rules.pool, free)
         self._moves = MAX_MOVES
         self.cut = False
 
@@ -62,7 +62,7 @@ class PodSearch:
         enough &= np.bincount(self._pool.rows, minlength=len(enough)).astype(np.bool_)
         if not enough.any():
             return []
-        levels = np.unique(self._pool.level).tolist()
+        levels = self._pool.levels
         first = self._first_level(levels, potential)
         found = self._by_amounts(levels[first], potential)
         return found or self._exactly(levels, first, enough)
@@ -117,7 +117,7 @@ class PodSearch:
             size = columns.size
             count = np.maximum(np.bincount(there, minlength=size)[rows], 1)
             rank = np.bincount(there, weights=pool.ranks[among], minlength=size)[rows] / count
-            work = np.bincount(there, weights=pool.work(self._rules.now)[among], minlength=size)[rows] / count
+            work = np.bincount(there, weights=pool.work[among], minlength=size)[rows] / count
             best = (
                 np.lexsort((columns.name_hash[rows], work, rank))
                 if len(rows) < 64

@@ -20,8 +20,8 @@ class ChosenVictims(msgspec.Struct, frozen=True, gc=False):
 class VictimRules:
     """The rules for sets of victims of one job: what goes together, budgets, and the number of victims."""
 
-    def __init__(self, pool: VictimPool, budgets: DisruptionBudgets, policy: PreemptionPolicy, now: float) -> None:
-        self.pool, self.now = pool, now
+    def __init__(self, pool: VictimPool, budgets: DisruptionBudgets, policy: PreemptionPolicy) -> None:
+        self.pool = pool
         self._allowed, self._policy = budgets.allowed, policy
 
     def choose(self, indices: Iterable[int]) -> ChosenVictims | None:
@@ -32,4 +32,4 @@ class VictimRules:
         violations = self.pool.violations(pods, self._allowed)
         if violations and self._policy.hard_budgets:
             return None
-        return ChosenVictims(pods, self.pool.cost(pods, self.now, violations))
+        return ChosenVictims(pods, self.pool.cost(pods, violations))

@@ -1,6 +1,7 @@
 """The pods that may go for one job, as columns: who they are, and which of them only go together."""
 
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +37,19 @@ class VictimPool:
         whole     by gang: whether all members may go
     """
 
-    def __init__(self, columns: NodeColumns, chosen: Any, rows: Any, level: Any, gangs: "GangColumns") -> None:
+    def __init__(
+        self, columns: NodeColumns, now: float, chosen: Any, rows: Any, level: Any, gangs: GangColumns
+    ) -> None:
         gang, spare, whole = gangs
-        self._columns, self._victims = columns, columns.pods.victims
+        self._columns, self._victims, self._now = columns, columns.pods.victims, now
         self.slots = np.flatnonzero(chosen)
-        self.rows, self.level, self.gang = rows[self.slots], level[self.slots], gang[self.slots]
+        victims, every = self._victims, len(self.slots) == len(chosen)
+        # Copies, since trials move pods to other slots. A plain one takes a quarter of the time of picking slots.
+        columns_read = (rows, level, gang, victims.kind, victims.budget, victims.since)
+        self.rows, self.level, self.gang, self.kind, self.budget, self._since = (
+            column[: len(chosen)].copy() if every else column[self.slots] for column in columns_read
+        )
         self.spare, self.whole = spare, whole
-        self.kind = self._victims.kind[self.slots]
-        self.budget = self._victims.budget[self.slots]
         self.jobs = np.where(self.gang >= 0, self.gang, len(spare) + self.slots)
         self._members: dict[int, list[int]] = {}
         self._records: dict[int, PodRecord] = {}
@@ -55,14 +61,24 @@ class VictimPool:
         """Returns how much each pod frees of a resource, as floats."""
         return self._victims.kinds.amounts(resource)[self.kind]
 
-    @property
+    @cached_property
+    def levels(self) -> list[int]:
+        """The different levels, the lowest first."""
+        if not len(self.level):
+            return [0]
+        low, high = int(self.level.min()), int(self.level.max())
+        found: list[int] = [low] if low == high else np.unique(self.level).tolist()
+        return found
+
+    @cached_property
     def ranks(self) -> Any:
         """The rank of the tier of each pod's tenant."""
         return self._victims.kinds.ranks(self._columns.tenants)[self.kind]
 
-    def work(self, now: float) -> Any:
-        """Returns the seconds of work that each pod would lose."""
-        return np.maximum(now - self._victims.since[self.slots], 0.0)
+    @cached_property
+    def work(self) -> Any:
+        """The seconds of work that each pod would lose."""
+        return np.maximum(self._now - self._since, 0.0)
 
     def record(self, index: int) -> PodRecord:
         """Returns the record of a pod. First called before a transaction removes pods: that changes their slots."""
@@ -113,23 +129,16 @@ class VictimPool:
             several += code < -1
         return several + sum(max(0, number - int(allowed[code])) for code, number in taken.items())
 
-    def cost(self, chosen: frozenset[int], now: float, violations: int = 0) -> VictimCost:
+    def cost(self, chosen: frozenset[int], violations: int = 0) -> VictimCost:
         """Returns what the loss of these pods costs."""
-        some = sorted(chosen)
-        slots, victims = self.slots[some], self._victims
-        ranks = victims.kinds.ranks(self._columns.tenants)[self.kind[some]]
-        lost = np.maximum(now - victims.since[slots], 0.0)
-        return VictimCost(
-            violations,
-            int(self.level[some].max()),
-            len(set(self.jobs[some].tolist())),
-            int(ranks.max()),
-            float(np.where(np.isfinite(lost), lost, 0.0).sum()),
-            len(some),
-        )
+        some = sorted(chosen)  # so that equal sets have equal sums
+        levels, jobs, ranks, work = (column[some].tolist() for column in (self.level, self.jobs, self.ranks, self.work))
+        return VictimCost(violations, max(levels), len(set(jobs)), max(ranks), sum(work), len(some))
 
 
-def victim_pool(job: Job, snapshot: Snapshot, policy: PreemptionPolicy, spared: Collection[str] = ()) -> VictimPool:
+def victim_pool(
+    job: Job, snapshot: Snapshot, policy: PreemptionPolicy, now: float, spared: Collection[str] = ()
+) -> VictimPool:
     """Returns the pods that may go for this job. `spared` are UIDs of pods that may not go for it now."""
     columns = snapshot.nodes
     pods, victims = columns.pods, columns.pods.victims
@@ -152,11 +161,11 @@ def victim_pool(job: Job, snapshot: Snapshot, policy: PreemptionPolicy, spared: 
             chosen[slot] = False
     gangs, none = victims.kinds.gangs, np.zeros(len(victims.kinds.gangs), np.int64)
     if not len(gangs.codes):
-        return VictimPool(columns, chosen, rows, priority, GangColumns(gang, none, none > 0))
+        return VictimPool(columns, now, chosen, rows, priority, GangColumns(gang, none, none > 0))
     gangs.refresh(snapshot.pod_groups)
     chosen &= gang != gangs.codes.get(job.key, -2)
     found = _gang_columns(chosen, rows >= 0, gang, gangs, (flags & DRIVER) > 0)
-    return VictimPool(columns, chosen, rows, _levels(chosen, priority, found), found)
+    return VictimPool(columns, now, chosen, rows, _levels(chosen, priority, found), found)
 
 
 def _outranked(job: Job, columns: NodeColumns, policy: PreemptionPolicy, priority: Any, kind: Any, flags: Any) -> Any:
