@@ -5,6 +5,7 @@ back. `commit` writes a decision into the ledger.
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,9 +30,11 @@ from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
 from kubenexus.plan.preemption.gang_preemption import GangPreemption
 from kubenexus.plan.preemption.policy import PreemptionPolicy
+from kubenexus.plan.reserved_capacity import decide_over_others, decide_with_own, lift, own_capacity, without_covered
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
+from kubenexus.state.reservations.table import ReservedCapacity
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 CLASSIFIER = "ProfileClassifier"  # the plugin by which a profile classifies pods
@@ -86,9 +89,14 @@ class Planner:
         Called by the scheduling loop, the simulator, `explain` and tests. Changes nothing, and reads no clock but
         `now`.
         """
-        decision = self._decide(job, snapshot, now)
+        own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
+        decision = self._decide_with(own, job, snapshot, now)
+        if not decision.placed and snapshot.reservations:
+            decision = decide_over_others(own, job, snapshot, decision, partial(self._decide, job, snapshot, now))
+            if decision.placed:
+                return decision
         if not decision.placed and self._gang_preemption is not None:
-            return self._with_preemption(decision, job, snapshot, spared)
+            return self._with_preemption(decision, own, job, snapshot, spared)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
         reservation_check = self._reservation_check
@@ -96,11 +104,11 @@ class Planner:
             reservation_check = self._reservation_check = ReservationCheck(
                 reserved, self.class_cache, snapshot, self._levels
             )
-        if not reservation_check.is_delayed_by(decision, job):
+        if not reservation_check.is_delayed_by(without_covered(decision, own) if own else decision, job):
             return decision
         for within in reservation_check.alternative_rows(decision, job):
-            other = self._decide(job, snapshot, now, within)
-            if other.placed and not reservation_check.is_delayed_by(other, job):
+            other = self._decide_with(own, job, snapshot, now, within)
+            if other.placed and not reservation_check.is_delayed_by(without_covered(other, own) if own else other, job):
                 return other
         if job.minimum <= len(job.hold_keys) < len(job.pods):  # members beyond the minimum may wait by themselves
             needed = msgspec.structs.replace(job, pods=job.pods[: len(job.hold_keys)])
@@ -132,6 +140,19 @@ class Planner:
         """
         only = len(job.pods) == 1 and of_daemon_set(job.pods[0])
         return only and self.class_cache.lookup(job.pods[0], snapshot.nodes).node_names is not None
+
+    def plan_entries(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
+        """Returns nodes for the entries of a reservation, which `job` has as pods. No capacity that is reserved already
+        counts as free, also not that of the same owner, and nothing is preempted."""
+        return self._decide(job, snapshot, now)
+
+    def _decide_with(
+        self, own: list[ReservedCapacity], job: Job, snapshot: Snapshot, now: float, within: Any = None
+    ) -> Decision:
+        """Decides for a job that may use these entries of reserved capacity."""
+        if not own:
+            return self._decide(job, snapshot, now, within)
+        return decide_with_own(own, len(job.pods), snapshot, partial(self._decide, job, snapshot, now), within)
 
     def _decide(self, job: Job, snapshot: Snapshot, now: float, within: Any = None) -> Decision:
         if len(job.pods) < job.minimum:
@@ -187,11 +208,20 @@ class Planner:
             clears_nomination=found.clears_nomination and bool(pod.status.nominated_node_name),
         )
 
-    def _with_preemption(self, decision: Decision, job: Job, snapshot: Snapshot, spared: Collection[str]) -> Decision:
+    def _with_preemption(
+        self,
+        decision: Decision,
+        own: Sequence[ReservedCapacity],
+        job: Job,
+        snapshot: Snapshot,
+        spared: Collection[str],
+    ) -> Decision:
         """Returns the decision about a job that does not fit, with what GangPreemption finds."""
         if self._gang_preemption is None or decision.code is not Code.UNSCHEDULABLE or not snapshot.nodes.count:
             return decision
-        found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared)
+        with snapshot.attempt() as transaction:
+            lift(own, snapshot, transaction)
+            found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared)
         if found is None:
             return decision
         return msgspec.structs.replace(
@@ -250,4 +280,7 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
             transaction.place(
                 pods[placement.pod], placement.node, placement.footprint, given.device_shares, given.volumes
             )
-        return transaction.commit(now)
+        records = transaction.commit(now)
+    if ledger.reservations:
+        ledger.claim(records, own_capacity(job, ledger.reservations))
+    return records

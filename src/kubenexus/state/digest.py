@@ -21,7 +21,10 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 def digest(ledger: Ledger) -> str:
     """Returns the digest of all nodes, pods and nominations."""
     ledger.read_devices()
-    rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
+    with ledger.transaction() as transaction:  # without reserved capacity, which no list of pods contains
+        for row, footprint in ledger.reservations.counted():
+            transaction.lift_reserved(row, footprint)
+        rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
     pods = {
         key: (p.uid, p.node, p.footprint, p.device_shares, p.priority, p.labels, len(p.terms), p.terminating)
         for key, p in ledger.pods.items()

@@ -45,6 +45,8 @@ from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
 from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd, Preemptions
+from kubenexus.state.reservations.objects import ReservationObjects
+from kubenexus.state.reservations.table import ReservationRecord, ReservationTable, ReservedCapacity
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
@@ -67,6 +69,8 @@ class Ledger:
         self.groups = PodGroupStore()
         self.disruption_budgets: DisruptionBudgets = self.nodes.pods.victims.budgets
         self.preemptions = Preemptions()
+        self.reservations = ReservationTable(self.nodes)
+        self.reservation_objects = ReservationObjects()
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
@@ -88,7 +92,7 @@ class Ledger:
         if not known:
             self.nodes.devices.set(row, self._inventory.of(name))
             self.nodes.set_blocked(row, name in self._blocked_nodes)
-            if self._pods_by_node.on(name):
+            if self._pods_by_node.on(name) or self.reservations.on(name):
                 self._recount(row)
         return {row} | self._count_first(offered_first)
 
@@ -321,6 +325,23 @@ class Ledger:
         """Releases capacity that `hold_capacity` holds under this key."""
         self.generation += self._holds.remove(key)
 
+    def reserve(self, record: ReservationRecord) -> None:
+        """Keeps capacity on nodes for the owners of a reservation. It counts as used for all other pods. The digest
+        leaves it out."""
+        self.reservations.add(record)
+        self.generation += 1
+
+    def release_reservation(self, key: str) -> ReservationRecord | None:
+        """Ends a reservation, and returns what it was. Pods on its capacity stay."""
+        record = self.reservations.remove(key)
+        self.generation += record is not None
+        return record
+
+    def claim(self, records: list[PodRecord], entries: list[ReservedCapacity]) -> None:
+        """Lets pods that were just placed claim the capacity that is reserved for them on their nodes."""
+        for record in records:
+            self.generation += self.reservations.claim(record.key, record.node, record.footprint.amounts, entries)
+
     # --- audit ----------------------------------------------------------------------------------------------------
 
     def audit(self, node: Node) -> list[Miscount]:
@@ -331,7 +352,8 @@ class Ledger:
         if row is None:
             return []
         offers = allocatable(node)
-        found = miscounts(self.nodes, row, offers, self._pods_by_node.on(node.metadata.name))
+        name = node.metadata.name
+        found = miscounts(self.nodes, row, offers, [*self._pods_by_node.on(name), *self.reservations.on(name)])
         if found:
             self.nodes.resources.reset_allocatable(row, offers)
             self.nodes.node_changes.record(row)
@@ -407,6 +429,7 @@ class Ledger:
     def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
             return self._add(fresh)
+        claims = self.reservations.claims_of(record.key) if self.reservations else []
         if record.node == fresh.node:
             # What we gave it counts, not what its owner may have written into the annotation since.
             fresh.device_shares = record.device_shares or fresh.device_shares
@@ -420,7 +443,10 @@ class Ledger:
                 record.saved_at, record.traits = fresh.saved_at, fresh.traits
                 self.nodes.pods.victims.update(record)
                 return set()
-        return self._remove(record, leaves=record.node != fresh.node) | self._add(fresh)
+        dirty = self._remove(record, leaves=record.node != fresh.node) | self._add(fresh)
+        if claims:
+            self.claim([fresh], claims)
+        return dirty
 
     def _add(self, record: PodRecord) -> set[int]:
         self._enter(record)
@@ -444,6 +470,8 @@ class Ledger:
             self.preemptions.victim_gone(record.uid)
         self.assumed -= record.stage is PodStage.ASSUMED
         self._pods_by_node.take(record)
+        if self.reservations:
+            self.reservations.unclaim(record.key)
         self.generation += 1
         row = self.nodes.row_of.get(record.node)
         if row is None:
@@ -456,6 +484,8 @@ class Ledger:
         self.nodes.clear_pods(row, residents)
         for record in residents:
             self.nodes.add_pod(row, record)
+        for reserved in self.reservations.on(self.nodes.names[row]):
+            self.nodes.count_reserved(row, reserved.footprint, +1)
 
     def _count_first(self, resources: list[str]) -> set[int]:
         """Counts what pods already hold of resources that a node offers for the first time. Returns the rows."""
@@ -465,6 +495,7 @@ class Ledger:
         asked = {
             record.node for record in self.pods.values() if any(name in fresh for name, _ in record.footprint.amounts)
         }
+        asked |= set(self.reservations.nodes)
         rows = {self.nodes.row_of[node] for node in asked if node in self.nodes.row_of}
         for row in rows:
             self._recount(row)
@@ -494,6 +525,7 @@ class Ledger:
     def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
         self.nodes.pods.upsert_namespace(name, labels)
         self.nodes.tenants.set_namespace(name, labels)
+        self.reservations.namespaces_changed()
         self.nodes.cluster_version += 1
         self.generation += 1
 

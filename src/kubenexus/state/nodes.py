@@ -22,6 +22,7 @@ from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.default_selectors import DefaultSelectors
 from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices.columns import DeviceColumns
+from kubenexus.state.footprint import Footprint
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
 from kubenexus.state.pod_columns import PodColumns
@@ -155,6 +156,12 @@ class NodeColumns:
         self._leave(record, row)
         if undo is not None:
             undo.call(lambda: self._enter(record, row))
+        self.usage_changed(row)
+
+    def count_reserved(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> None:
+        """Counts reserved capacity on a row (`sign` +1), or no longer (-1): amounts, and a place for a pod. No query
+        over pods sees it."""
+        self.resources.add_footprint(row, footprint, sign, undo)
         self.usage_changed(row)
 
     def clear_pods(self, row: int, residents: Iterable[PodRecord]) -> None:

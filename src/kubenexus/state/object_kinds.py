@@ -13,6 +13,7 @@ from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
+from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.api.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -97,6 +98,11 @@ KINDS: dict[str, KindHandler] = {
         PodDisruptionBudget, Ledger.upsert_disruption_budget, Ledger.remove_disruption_budget
     ),
     "PriorityClass": _unread(PriorityClass),
+    "ResourceReservation": KindHandler(
+        ResourceReservation,
+        lambda ledger, thing: ledger.reservation_objects.seen(thing),
+        lambda ledger, key: ledger.reservation_objects.gone(key),
+    ),
     POD_GROUP: _group(POD_GROUP, PodGroup),
     COSCHEDULING: _group(COSCHEDULING, PodGroup),
     VOLCANO: _group(VOLCANO, PodGroup),

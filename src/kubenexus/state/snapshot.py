@@ -10,6 +10,7 @@ from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord
+from kubenexus.state.reservations.table import ReservationTable
 from kubenexus.state.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Snapshot:
     def is_preempting(self, uid: str) -> bool:
         """Returns whether the pod with this UID waits for victims that this process chose."""
         return uid in self._ledger.preemptions
+
+    @property
+    def reservations(self) -> ReservationTable:
+        return self._ledger.reservations
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Returns nominated pods and held capacity by node name."""

@@ -64,6 +64,11 @@ class Transaction:
         """Adds a pod again that `remove_pod` removed."""
         self._nodes.add_pod(row, record, self._undo)
 
+    def lift_reserved(self, row: int, footprint: Footprint) -> None:
+        """Counts reserved capacity no longer, in a decision for its owner. The transaction must be rolled back."""
+        self._nodes.count_reserved(row, footprint, -1, self._undo)
+        self._rows.append(row)
+
     def place(
         self,
         pod: Pod,

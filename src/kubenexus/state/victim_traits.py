@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from kubenexus.api.classification.driver import is_driver
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GroupRef
 from kubenexus.api.gangs.resolver import declared_gang
@@ -16,8 +17,6 @@ SYSTEM_CRITICAL: Final = 2_000_000_000  # priorities from here on are the system
 _CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _SOURCE: Final = "kubernetes.io/config.source"
-_DRIVER_LABELS: Final = tuple(each.key for each in workload.ROLE.spellings)
-_DRIVERS: Final = frozenset({"driver", "head", "launcher"})
 _MAX_INTERNED: Final = 10_000
 
 
@@ -49,7 +48,9 @@ def victim_traits(pod: Pod) -> VictimTraits:
     """Returns the traits of a pod. Equal traits are one object."""
     spec = pod.spec
     class_tier, pod_tier = own_tiers(pod)
-    traits = VictimTraits(_exempt(pod), _drives(pod), _gang(pod), class_tier, pod_tier, spec.scheduler_name)
+    traits = VictimTraits(
+        _exempt(pod), is_driver(pod.metadata.labels), _gang(pod), class_tier, pod_tier, spec.scheduler_name
+    )
     if len(_interned) >= _MAX_INTERNED:
         _interned.clear()
     return _interned.setdefault(traits, traits)
@@ -69,11 +70,6 @@ def _exempt(pod: Pod) -> bool:
         if owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.controller):
             return True
     return _MIRROR in annotations or annotations.get(_SOURCE, "api") != "api"
-
-
-def _drives(pod: Pod) -> bool:
-    labels = pod.metadata.labels
-    return any([key in labels and labels[key].lower() in _DRIVERS for key in _DRIVER_LABELS])  # noqa: C419
 
 
 def _gang(pod: Pod) -> GangClaim | None:

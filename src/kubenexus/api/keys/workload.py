@@ -169,20 +169,12 @@ SPARK_ROLE = define_key(
 )
 
 ROLE = define_key(
-    "ray.io/node-type",
+    "scheduling.kubenexus.io/role",
     on="Pod",
-    values=Text("head"),
+    values=OneOf(("driver",)),
     default=None,
     kind=KeyKind.LABEL,
-    meaning="`driver`, `head` or `launcher` marks the pod that the others of its gang need. "
-    "It is no victim of preemption while its gang forms.",
-    aliases=(
-        "spark-role",
-        "mpi-job-role",
-        "training.kubeflow.org/job-role",
-        "training.kubeflow.org/replica-type",
-        "role",
-    ),
+    meaning="`driver` marks the pod that makes or leads the others of its job, as labels of Spark and Ray do.",
 )
 
 LAST_CHECKPOINT = define_key(

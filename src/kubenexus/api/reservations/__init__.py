@@ -1,0 +1,1 @@
+"""ResourceReservations: the kind, and what one asks for."""
