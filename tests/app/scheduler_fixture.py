@@ -188,9 +188,9 @@ def play(story: Callable[[], SchedulerMachine], steps: Iterable[Step]) -> None:
     run(life())
 
 
-def scheduler_test(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]]) -> None:
+def scheduler_test(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], config: str = CONFIG) -> None:
     """In virtual time: whoever waits for something that never comes is found out at once."""
-    run(_lived(life))
+    run(_lived(life, config))
 
 
 def in_real_town(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], patience: float = 20) -> None:
@@ -198,8 +198,8 @@ def in_real_town(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], 
     asyncio.run(asyncio.wait_for(_lived(life), patience))
 
 
-async def _lived(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]]) -> None:
-    await life(SchedulerFixture())
+async def _lived(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], config: str = CONFIG) -> None:
+    await life(SchedulerFixture(config))
 
 
 def ended(pod: Pod, phase: str = "Failed") -> Pod:

@@ -15,7 +15,7 @@ from tests.config.builders import HEAD, a_plugin
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-OURS = ("KubeNexus", "Coscheduling", "WorkloadAwareScoring", "TenantHardwareAffinityScore")
+OURS = ("KubeNexus", "Coscheduling", "ResourceReservation", "WorkloadAwareScoring", "TenantHardwareAffinityScore")
 EXAMPLES = sorted((ROOT / "examples" / "config").glob("*.yaml"))
 
 
@@ -58,6 +58,11 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "topologyDefaults",
         "starvation",
         "reservationSeconds",
+        "namespaces",
+        "unlimitedNamespaces",
+        "maxPercent",
+        "maxDuration",
+        "writeObjects",
         "cpuWeight",
         "memoryWeight",
         "gpuWeight",

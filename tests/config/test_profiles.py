@@ -24,6 +24,7 @@ OWN = [
     "TopologyScoring",
     "Coscheduling",
     "GangPreemption",
+    "ResourceReservation",
 ]
 
 # `kube-scheduler --write-config-to` of 1.37, its feature gates as they are.

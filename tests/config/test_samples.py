@@ -174,7 +174,6 @@ def test_gang_order_is_the_order_of_our_queue() -> None:
 def test_what_the_founding_sample_asks_for_and_is_not_there_is_said() -> None:
     notes = {note.path: note.message for note in sample("founding").notes}
     assert notes == {
-        "profiles[1].plugins": "not built yet: ResourceReservation, NUMATopology",
+        "profiles[1].plugins": "not built yet: NUMATopology",
         "profiles[1].pluginConfig[0].args.kubeflowAutoGang": "has no effect: a gang is planned as a whole",
-        "profiles[2].plugins": "not built yet: ResourceReservation",
     }

@@ -8,18 +8,20 @@ from kubenexus.framework.aging import Aging
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
+from kubenexus.plan.reserved_capacity import own_reservations
 from kubenexus.queue.queue_profile import QueueProfile
-from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.ledger import Ledger
 
 # Events for refusals that are no plugin's: of gangs as a whole, by a reservation, by the limits of a pod.
 _ALSO = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, **pod_limits.EVENTS_TO_REGISTER}
 
 
 def queue_profile(
-    planner: Planner, columns: NodeColumns, node_backoff: NodeBackoff, aging: Aging | None, settings: TenantSettings
+    planner: Planner, ledger: Ledger, node_backoff: NodeBackoff, aging: Aging | None, settings: TenantSettings
 ) -> QueueProfile:
     """Makes the queue's view of a planner's profile."""
     depends_on_owners = planner.profile_plugins.depends_on_owners
+    columns, reservations = ledger.nodes, ledger.reservations
     terms, tenants = columns.pods.terms, columns.tenants
 
     def sign(pod: Pod) -> bytes:
@@ -38,8 +40,8 @@ def queue_profile(
     def owners() -> int:
         return columns.default_selectors.version if depends_on_owners else 0
 
-    def context() -> tuple[int, frozenset[str]]:
-        return owners(), node_backoff.namespaces
+    def context() -> tuple[int, frozenset[str], int]:
+        return owners(), node_backoff.namespaces, reservations.version
 
     boosts, namespaces = {tier: settings.boost(tier, "") for tier in TIERS}, settings.namespace_priorities
 
@@ -56,4 +58,5 @@ def queue_profile(
         selectors=owners,
         scope=scope,
         boost=boost if settings.orders else None,
+        owned=lambda job: own_reservations(job, reservations),
     )

@@ -26,10 +26,14 @@ from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.preemption.policies import candidate_limits, preemption_policy, profile_rules
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
-from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
+from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, RESERVATION_STATUS, MeteredApi
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
+from kubenexus.app.reservations.controller import ReservationController
+from kubenexus.app.reservations.drivers import DriverReservations
+from kubenexus.app.reservations.own_objects import OwnObjects
+from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.app.scheduling_loop import LoopOptions, SchedulingLoop
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
@@ -48,6 +52,7 @@ from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
+from kubenexus.config.reservation_settings import reservation_settings
 from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
 from kubenexus.framework.profile import Factory, Profile, ProfilePlugins
 from kubenexus.observe import logs
@@ -188,15 +193,26 @@ class Scheduler:
             clock=clock,
             wakeup=self.wakeup,
         )
-        # Decisions.
+        # Reservations.
+        settings = reservation_settings(configuration.args)
         patience = {name: gangs.reservation_seconds for name, gangs in self.gangs.items()}
+        gang_reservations = GangReservations(self.queue, self.assembler, clock, patience)
+        self.reservation_reporter = self._make_reservation_reporter()
+        self.resource_reservations = ReservationController(
+            self.ledger, self.queue, self.planners, clock, settings, self.reservation_reporter
+        )
+        drivers = DriverReservations(self.ledger, self.resource_reservations, settings, clock)
+        self.own_reservations = self._make_own_reservations(gang_reservations, drivers, writes=settings.write_objects)
+        # Decisions.
         self.loop = SchedulingLoop(
             self.ledger,
             self.queue,
             self.assembler,
             self.planners,
             self.dispatcher,
-            GangReservations(self.queue, self.assembler, clock, patience),
+            gang_reservations,
+            resource_reservations=self.resource_reservations,
+            drivers=drivers,
             preemption=self.preemption,
             pod_reporter=self.pod_reporter,
             tenant_usage=self.tenant_usage,
@@ -228,6 +244,9 @@ class Scheduler:
             tasks.create_task(self.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.pod_group_reporter.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.completion_markers.status_patcher.run(self.dispatcher.wait_for_quiet))
+            tasks.create_task(self.reservation_reporter.status_patcher.run(self.dispatcher.wait_for_quiet))
+            tasks.create_task(self.own_reservations.run())
+            tasks.create_task(self.own_reservations.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.recorder.run(GuardedApi(self.api, self.guard), self.dispatcher.wait_for_quiet))
             tasks.create_task(self.bind_verifier.run())
             tasks.create_task(self.stale_gangs.run())
@@ -303,7 +322,7 @@ class Scheduler:
         profiles = self._profiles = {
             name: queue_profile(
                 planner,
-                self.ledger.nodes,
+                self.ledger,
                 self.node_backoff,
                 self.gangs[name].aging,
                 tenant_settings(configuration.args[name], name),
@@ -327,6 +346,26 @@ class Scheduler:
     def _make_pod_group_reporter(self) -> PodGroupReporter:
         api, stalled = self._metered(GROUP_STATUS), self._stalled("PodGroup status")
         return PodGroupReporter(self.ledger.groups, api, self.guard, self._pod_groups, self._clock, stalled)
+
+    def _make_reservation_reporter(self) -> ReservationReporter:
+        api, stalled = self._metered(RESERVATION_STATUS), self._stalled("ResourceReservation status")
+        return ReservationReporter(self.ledger.reservation_objects, api, self.guard, self._clock, stalled)
+
+    def _make_own_reservations(
+        self, gangs: GangReservations, drivers: DriverReservations, *, writes: bool
+    ) -> OwnObjects:
+        return OwnObjects(
+            self.ledger.reservation_objects,
+            gangs,
+            drivers,
+            self.planners,
+            reporter=self.reservation_reporter,
+            api=self._metered(RESERVATION_STATUS),
+            guard=self.guard,
+            clock=self._clock,
+            stalled=self._stalled("ResourceReservations"),
+            served=lambda: writes and self._serves(kinds.RESOURCE_RESERVATIONS),
+        )
 
     def _make_volumes(self, configuration: Configuration) -> VolumePreBind:
         timeouts = {
@@ -425,6 +464,10 @@ class Scheduler:
         """Returns the version of PodGroups that the server has."""
         served = (each.resource for each in self.reflectors if each.resource.kind == kinds.POD_GROUPS.kind)
         return next((each for each in served if each.group == kinds.POD_GROUPS.group), kinds.POD_GROUPS)
+
+    def _serves(self, resource: ApiResource) -> bool:
+        """Whether the server has an optional kind, and it was listed."""
+        return any(each.wanted is resource and each.synced and each.served for each in self.reflectors)
 
     def _default_topology(self, pod: Pod) -> TopologyRequest:
         settings = self.gangs.get(pod.spec.scheduler_name)

@@ -16,6 +16,8 @@ from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
+from kubenexus.app.reservations.controller import ReservationController
+from kubenexus.app.reservations.drivers import DriverReservations
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
@@ -70,6 +72,8 @@ class SchedulingLoop:
         dispatcher: Dispatcher,
         reservations: GangReservations,
         *,
+        resource_reservations: ReservationController,
+        drivers: DriverReservations,
         preemption: PreemptionExecutor,
         pod_reporter: PodReporter,
         tenant_usage: TenantUsage,
@@ -83,6 +87,7 @@ class SchedulingLoop:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
         self._preemption = preemption
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
+        self.resource_reservations, self._drivers = resource_reservations, drivers
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
         self._spent = options.spent or clock.now
@@ -105,6 +110,7 @@ class SchedulingLoop:
         if busy or self._ledger.preemptions.any_news:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
+        ready = ready or self.resource_reservations.busy
         return bool(self._outdated()) or self._dispatcher.resting or not ready
 
     def run_burst(self) -> int:
@@ -120,7 +126,9 @@ class SchedulingLoop:
         spent = count = 0
         now = self._clock.now()
         ends = now + MAX_BURST_SECONDS
-        while self._may_decide(now) and spent < BURST_BUDGET and now < ends:
+        if self._may_decide(now):
+            self.resource_reservations.step()
+        while self.resource_reservations.caught_up and self._may_decide(now) and spent < BURST_BUDGET and now < ends:
             attempt = self._queue.pop(self._admits, self._assembler)
             if attempt is None:
                 break
@@ -274,6 +282,7 @@ class SchedulingLoop:
             self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
             self._preemption.placed(job, decision)
+            self._drivers.placed(attempt.job)
             for pod in attempt.job.pods:
                 self._pod_reporter.forget(pod)
             if job.is_gang:
@@ -358,7 +367,8 @@ class SchedulingLoop:
         paused = self._dispatcher.resting or bool(self._waits_for)
         log_due = self._logged_at + LOG_INTERVAL if self._waits_for else None
         jobs = () if paused else (self._queue.next_due(), self._assembler.next_due())
-        times = (*jobs, self._pod_reporter.due, self.reservations.due, self._preemption.due, log_due)
+        others = (self.reservations.due, self.resource_reservations.due, self._preemption.due, log_due)
+        times = (*jobs, self._pod_reporter.due, *others)
         due = min((time for time in times if time is not None), default=None)
         seconds = MAX_WAIT_SECONDS if due is None else min(max(due - self._clock.now(), 0.0), MAX_WAIT_SECONDS)
         await self._wakeup.wait(seconds)

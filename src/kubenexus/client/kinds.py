@@ -95,6 +95,11 @@ WORKLOADS_OLDEST: Final = ApiResource("Workload", "workloads", "v1alpha1", SCHED
 COSCHEDULING_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
 VOLCANO_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
 
+# Our own, where deploy/resourcereservations.yaml is installed.
+RESOURCE_RESERVATIONS: Final = ApiResource(
+    "ResourceReservation", "resourcereservations", "v1alpha1", "scheduling.kubenexus.io"
+)
+
 # Of Kueue, where that is installed.
 KUEUE: Final = "kueue.x-k8s.io"
 LOCAL_QUEUES: Final = ApiResource("LocalQueue", "localqueues", "v1beta2", KUEUE)

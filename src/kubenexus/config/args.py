@@ -229,8 +229,28 @@ class GangPreemptionArgs(Args):
     max_victims: Annotated[Int64, OR_DEFAULT] = MAX_VICTIMS
 
 
+class ResourceReservationArgs(Args):
+    """Whose ResourceReservations take effect. Reservations keep capacity from all other tenants, so by default only
+    those in the scheduler's own namespace do.
+
+    namespaces            further namespaces whose reservations take effect, up to `maxPercent`
+    unlimitedNamespaces   namespaces without that limit
+    maxPercent            the part of each resource of the cluster that one of `namespaces` may reserve
+    maxDuration           how long a reservation may last
+    writeObjects          whether the scheduler shows its own reservations, for gangs and drivers, as objects
+    """
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    namespaces: list[str] = []
+    unlimited_namespaces: Annotated[list[str], OR_DEFAULT] = msgspec.field(default_factory=lambda: ["kubenexus-system"])
+    max_percent: Int32 = 25
+    max_duration: Duration = Duration.of("24h")
+    write_objects: bool = True
+
+
 SETTINGS: Final = "KubeNexus"  # the name of `KubeNexusArgs` in `pluginConfig`
 GANGS: Final = "Coscheduling"
+RESERVATIONS: Final = "ResourceReservation"
 KINDS: Final[Mapping[str, type[Args]]] = {
     kind.__name__.removesuffix("Args"): kind
     for kind in (
@@ -245,6 +265,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         KubeNexusArgs,
         CoschedulingArgs,
         GangPreemptionArgs,
+        ResourceReservationArgs,
         WorkloadAwareScoringArgs,
         TenantHardwareAffinityScoreArgs,
     )

@@ -74,7 +74,7 @@ _OWN: Final = {
 
 # Names without a plugin: the planner does this work, and the arguments under these names are its settings.
 GANG_PREEMPTION: Final = "GangPreemption"
-PLANNER: Final = ("Coscheduling", GANG_PREEMPTION)
+PLANNER: Final = ("Coscheduling", GANG_PREEMPTION, "ResourceReservation")
 PREEMPTION: Final = "DefaultPreemption"  # nor this: the planner finds victims, and `app.preemption` evicts them
 BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher binds
 

@@ -205,6 +205,16 @@ def _gang_preemption(args: kinds.GangPreemptionArgs, place: FieldPath) -> None:
             place["protectedNamespaces"][index].required("the name of a namespace")
 
 
+def _resource_reservation(args: kinds.ResourceReservationArgs, place: FieldPath) -> None:
+    _between(args.max_percent, 0, 100, place["maxPercent"])
+    if not Duration.of("1m") <= args.max_duration <= Duration.of("720h"):
+        place["maxDuration"].invalid(args.max_duration, "must be from 1m to 720h")
+    for field, names in (("namespaces", args.namespaces), ("unlimitedNamespaces", args.unlimited_namespaces)):
+        for index, name in enumerate(names):
+            if not _NAMESPACE.fullmatch(name):
+                place[field][index].invalid(name, "must be the name of a namespace: lower case letters, digits and '-'")
+
+
 def _starvation(said: kinds.Starvation, place: FieldPath) -> None:
     _between(said.threshold_seconds, 0, 86_400, place["thresholdSeconds"])
     _between(said.boost, 0, HIGHEST, place["boost"])
@@ -267,6 +277,7 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, FieldPath], None]]] = {
     kinds.KubeNexusArgs: _kubenexus,
     kinds.CoschedulingArgs: _coscheduling,
     kinds.GangPreemptionArgs: _gang_preemption,
+    kinds.ResourceReservationArgs: _resource_reservation,
     kinds.WorkloadAwareScoringArgs: validate_placement_args.workload_aware,
     kinds.TenantHardwareAffinityScoreArgs: validate_placement_args.tenant_hardware,
 }

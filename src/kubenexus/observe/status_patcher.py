@@ -24,6 +24,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.api.workloads import PodGroup
 from kubenexus.bind.job_binding import PodBinding, WriteGuard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
@@ -35,7 +36,7 @@ SLOW = 2  # of the writers, for namespaces whose patches hang
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 40.0)
 
 WaitForQuiet = Callable[[], Awaitable[None]]
-Noted = TypeVar("Noted", bound=Pod | PodGroup)
+Noted = TypeVar("Noted", bound=Pod | PodGroup | ResourceReservation)
 
 
 class PendingPatch(msgspec.Struct, Generic[Noted]):
@@ -50,7 +51,8 @@ class StatusPatcher(Generic[Noted]):
     """Queues patches and sends them. Also a `PreBind` point, which makes a bind wait for a patch of its pod in flight.
 
     `still` returns whether a patch is still true, just before it is sent. `failed` is called with an object whose patch
-    was given up, and why. `stalled` is called with a namespace whose patches do not go through, and how many wait.
+    was given up, and why. After an answer with a code of `settled` a call is of no use. `stalled` is called with
+    a namespace whose patches do not go through, and how many wait.
     """
 
     name = "StatusPatcher"
@@ -63,7 +65,9 @@ class StatusPatcher(Generic[Noted]):
         still: Callable[[Noted], bool],
         failed: Callable[[Noted, str], None] = lambda noted, why: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
+        settled: frozenset[int] = frozenset({404, 422}),
     ) -> None:
+        self._settled = settled
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
         self._work = asyncio.Event()
         # All by UID.
@@ -75,6 +79,10 @@ class StatusPatcher(Generic[Noted]):
     def __len__(self) -> int:
         """The number of patches that have yet to be sent, or sent again."""
         return len(self._queue) + len(self._following)
+
+    def __contains__(self, uid: str) -> bool:
+        """Whether a patch of the object with this UID is waiting, resting or in flight."""
+        return uid in self._latest
 
     def submit(self, noted: Noted, call: Call) -> None:
         """Queues a patch, which replaces a waiting one of the same object. Does not block."""
@@ -151,7 +159,7 @@ class StatusPatcher(Generic[Noted]):
             await self._api.send(call.item.call, timeout=call.timeout(self._guard.write_timeout))
         except ApiError as error:
             # The object was deleted, or another object has its name. The patch is then of no use.
-            return "" if error.code in (404, 422) else str(error), True
+            return "" if error.code in self._settled else str(error), True
         except (Unreachable, Uncertain) as error:
             return str(error), False
         except Exception as error:  # a defect here or in the client costs one patch and not the process

@@ -33,15 +33,18 @@ class JobSignature(NamedTuple):
     sample_pods: tuple[Pod, ...]
 
 
-def sign_job(job: Job, sign: Sign, boost: int = 0) -> JobSignature:
-    """Returns the signature of a job with this boost (`QueueProfile.boost`). Gangs are alike if they have as many
-    members of each sort, the same minimum and topology request, and their bound members on the same nodes. A gang with
-    held capacity is like no other, and so is one of very many templates: to sign each takes 50 us."""
+def sign_job(job: Job, sign: Sign, boost: int = 0, owned: tuple[str, ...] = ()) -> JobSignature:
+    """Returns the signature of a job with this boost that owns these reservations (`QueueProfile`).
+
+    Gangs are alike if they have as many members of each sort, the same minimum and topology request, and their bound
+    members on the same nodes. A gang with held capacity is like no other, and so is one of very many templates: to sign
+    each takes 50 us.
+    """
     if len(job.pods) == 1 and job.topology == NO_TOPOLOGY_REQUEST and not job.hold_keys:
-        return JobSignature(_boosted(_digest(_member(job.pods[0], sign)), boost), job.pods)
+        return JobSignature(_with(_digest(_member(job.pods[0], sign)), boost, owned), job.pods)
     if len(job.pods) > MAX_TEMPLATES and len({id(pod.spec) for pod in job.pods}) > MAX_TEMPLATES:
         members = [(pod.metadata.uid, pod.metadata.resource_version) for pod in job.pods]
-        return JobSignature(_boosted(_digest((job.key, members)), boost), job.pods)
+        return JobSignature(_with(_digest((job.key, members)), boost, owned), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
     for pod in job.pods:
@@ -50,7 +53,7 @@ def sign_job(job: Job, sign: Sign, boost: int = 0) -> JobSignature:
         counts[signature] += 1
     topology = None if job.topology == NO_TOPOLOGY_REQUEST else (job.topology, sorted(job.bound_nodes))
     digest = _digest((job.minimum, sorted(counts.items()), topology, job.hold_keys))
-    return JobSignature(_boosted(digest, boost), tuple(sorts.values()))
+    return JobSignature(_with(digest, boost, owned), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
@@ -70,8 +73,8 @@ def _claims(pod: Pod) -> list[Any]:
     return [pod.key if own else pod.metadata.namespace, *asked]
 
 
-def _boosted(digest: bytes, boost: int) -> bytes:
-    return _digest((digest, boost)) if boost else digest
+def _with(digest: bytes, boost: int, owned: tuple[str, ...]) -> bytes:
+    return _digest((digest, boost, owned)) if boost or owned else digest
 
 
 def _digest(thing: Any) -> bytes:

@@ -38,6 +38,7 @@ ANY_PLUGIN = ""
 Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
 Scope = Callable[[Pod], Hashable]
 Boost = Callable[[Pod], int]
+Owned = Callable[[Job], tuple[str, ...]]
 
 
 def _first_come(priority: int, since: float, boost: int) -> tuple[float, ...]:
@@ -55,6 +56,7 @@ class QueueProfile:
                When it changes all refused jobs are woken.
     boost      what a pod counts more than others of its priority, for its tenant. It depends on nothing that `scope`
                does not have
+    owned      the reservations that a job may use: a refusal of other jobs does not apply to it. Part of `context`
     aging      how the priority of a job rises while it waits, if it does
     hints      counts the answers of hints by plugin, event and answer
     failures   counts errors of gates and orders by plugin
@@ -72,8 +74,10 @@ class QueueProfile:
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
         boost: Boost | None = None,
+        owned: Owned | None = None,
     ) -> None:
         self.aging = aging
+        self._owned = owned
         self._boost = boost
         self._scope = scope
         self.context = context
@@ -88,7 +92,7 @@ class QueueProfile:
         self._concerned: dict[tuple[EventResource, ActionType], dict[str, tuple[QueueingHint | None, ...]]] = {}
 
     @staticmethod
-    def of(
+    def of(  # noqa: PLR0913 - the rules
         profile_plugins: ProfilePlugins,
         sign: Sign,
         context: Callable[[], Hashable] | None = None,
@@ -98,6 +102,7 @@ class QueueProfile:
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
         boost: Boost | None = None,
+        owned: Owned | None = None,
     ) -> "QueueProfile":
         """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
@@ -112,6 +117,7 @@ class QueueProfile:
             selectors=selectors,
             scope=scope,
             boost=boost,
+            owned=owned,
         )
 
     def order(self, priority: int, since: float, boost: int = 0) -> tuple[float, ...]:
@@ -138,11 +144,11 @@ class QueueProfile:
     def sign_job(self, job: Job) -> JobSignature:
         """Returns the signature of the job: jobs with different boosts differ, since a class has one order. A job that
         cannot be signed gets a signature of its own."""
-        boost = self.boost(job)
+        boost, owned = self.boost(job), () if self._owned is None else self._owned(job)
         try:
-            return sign_job(job, self._sign, boost)
+            return sign_job(job, self._sign, boost, owned)
         except Exception:
-            return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode(), boost)
+            return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode(), boost, owned)
 
     def scope(self, pod: Pod) -> Hashable:
         """Returns what the signature of a pod depends on besides the pod, in its namespace."""

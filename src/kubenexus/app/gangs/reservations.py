@@ -79,6 +79,10 @@ class GangReservations:
         held = self._held.get(profile)
         return None if held is None else held.reservation
 
+    def ends_at(self, profile: str) -> float | None:
+        """Returns when the reservation of a profile ends if the gang comes no closer, None if there is none."""
+        return self._accounts[profile].due if profile in self._held else None
+
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """Takes in a refusal. If the job is the first gang that lacks capacity, it reserves what there is."""
         profile, now = job.profile, self._clock.now()

@@ -9,6 +9,7 @@ from kubenexus.observe.metrics import Metrics
 BINDING: Final = "pod_binding"
 POD_STATUS: Final = "pod_status_patch"
 GROUP_STATUS: Final = "podgroup_status_patch"  # kube-scheduler does not count these
+RESERVATION_STATUS: Final = "resourcereservation_status_patch"  # nor these
 
 
 class MeteredApi:

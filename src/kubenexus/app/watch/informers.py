@@ -43,6 +43,7 @@ WATCHED_KINDS = (
     kinds.STATEFUL_SETS,
     kinds.POD_DISRUPTION_BUDGETS,
     kinds.PRIORITY_CLASSES,
+    kinds.RESOURCE_RESERVATIONS,
     *GROUP_KINDS,
     kinds.PODS,
 )
@@ -59,6 +60,7 @@ OPTIONAL = frozenset(
         kinds.NODE_RESOURCE_TOPOLOGIES,
         kinds.POD_DISRUPTION_BUDGETS,
         kinds.PRIORITY_CLASSES,
+        kinds.RESOURCE_RESERVATIONS,
         *GROUP_KINDS,
     }
 )
