@@ -9,6 +9,7 @@ from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
 from kubenexus.cli.explain import explain
+from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
 from kubenexus.cli.top import top
@@ -26,6 +27,7 @@ main.add_command(config)
 main.add_command(demo)
 main.add_command(devices)
 main.add_command(explain)
+main.add_command(reserve)
 main.add_command(run)
 main.add_command(simulate)
 main.add_command(top)
