@@ -44,6 +44,7 @@ DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.NODE_RESOURCE_TOPOLOGIES: {"zones": "all"},
     kinds.POD_DISRUPTION_BUDGETS: {"metadata": {"name": "bad", "annotations": 5}},
     kinds.PRIORITY_CLASSES: {"metadata": {"name": "bad", "annotations": 5}},
+    kinds.RESOURCE_RESERVATIONS: {"spec": {"reservations": "all"}},
     kinds.POD_GROUPS: {"spec": {"schedulingPolicy": "gang"}},
     kinds.WORKLOADS: {"spec": {"podGroups": "all"}},
     kinds.COSCHEDULING_POD_GROUPS: {"spec": {"minMember": "many"}},

@@ -87,7 +87,6 @@ def test_it_is_made_once_reported_on_and_deleted_when_the_gang_is_placed() -> No
         fixture.delete("default/runs")
         await fixture.work()
         assert sorted(fixture.where()) == ["a", "b", "c"]
-        fixture.clock.advance(GRACE)
         ((method, path, options),) = shown(fixture)
         assert (method, path) == ("DELETE", "default/resourcereservations/llama-reservation")
         assert options["preconditions"] == {"uid": "u"}

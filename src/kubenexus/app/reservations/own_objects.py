@@ -69,6 +69,7 @@ class OwnObjects:
         self._reporter, self._clock = reporter, clock
         self._shown: dict[str, ShownReservation] = {}
         self._asked: dict[str, float] = {}  # by key: when an object was made that the watch has not shown yet
+        self._was_shown: set[str] = set()  # keys of objects that this process has shown
         self._since = clock.now()
         self.status_patcher: StatusPatcher[ResourceReservation] = StatusPatcher(
             api, guard, self._still, self._failed, stalled, settled=frozenset({404, 409, 422})
@@ -97,13 +98,16 @@ class OwnObjects:
                 namespace, _, name = key.partition("/")
                 self._submit(namespace, name, f"create {key}", create(RESOURCE_RESERVATIONS, shown.body, namespace))
         self._asked = {key: at for key, at in self._asked.items() if key in self._shown}
-        if now >= self._since + GRACE:
-            self._delete_others()
+        self._was_shown = {key for key in self._was_shown if key in self._objects.by_key} | set(self._shown)
+        self._delete_others(all_=now >= self._since + GRACE)
 
-    def _delete_others(self) -> None:
+    def _delete_others(self, *, all_: bool) -> None:
+        """Deletes objects whose reservation is over: those of this process, or all."""
         for key, thing in self._objects.by_key.items():
             meta = thing.metadata
-            if thing.is_managed and key not in self._shown and not meta.deletion_timestamp and not self._adopted(key):
+            if not thing.is_managed or key in self._shown or meta.deletion_timestamp:
+                continue
+            if (all_ or key in self._was_shown) and not self._adopted(key):
                 call = delete(RESOURCE_RESERVATIONS, meta.namespace, meta.name, meta.uid)
                 self._submit(meta.namespace, meta.name, meta.uid, call)
 
