@@ -12,6 +12,7 @@ from kubenexus.client import kinds
 from kubenexus.observe.recorder import RecorderLimits
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.builders import a_member, pod_group
+from tests.app.reservation_fixture import a_reservation
 from tests.app.scheduler_fixture import SchedulerFixture, in_real_town, scheduler_test
 from tests.app.test_stale_gang_evictor import bound
 from tests.bind.server import BUSY
@@ -188,6 +189,8 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         await fixture.work()
         for part in (gangs, flushed, in_flight, reserved, preempted, miscounted, broken, devices, tenants, process):
             await part(day)
+        fixture.things(a_reservation(count=1, resources={"cpu": 1000}, at=fixture.clock.now()))
+        await fixture.work()
         await day.look()
         assert day.untouched() == []
         check(day)
@@ -206,6 +209,7 @@ def check(day: Day) -> None:
     assert day.value("kubenexus_gang_members_short") == 6, "nine want a CPU each, and three are free"
     assert day.value("kubenexus_gang_reservations", "profile=packing") == 1
     assert day.value("kubenexus_gang_reservations", profile) == 0, "it keeps to kube-scheduler's order"
+    assert day.value("kubenexus_resource_reservations", "phase=Pending") == 1
     assert day.value("kubenexus_pod_group_size_sum") == 2
     assert day.value("scheduler_queued_entities", "queue=gated", "type=podgroup") == 1
     assert day.value("scheduler_queued_entities", "queue=gated", "type=pod") == 1

@@ -153,6 +153,57 @@ def test_a_pod_of_another_scheduler_on_the_node_moves_the_reservation() -> None:
     scheduler_test(life)
 
 
+def test_only_the_entries_of_a_lost_node_move_and_what_pods_use_is_not_reserved_twice() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        gpu_nodes(fixture, 2)
+        fixture.things(a_reservation(count=2, resources=GPUS, owner=for_team()))
+        await fixture.work()
+        fixture.pods(a_pod("own", namespace="team-a", gpu=6))
+        await works(fixture)
+        used = fixture.where()["own"]
+        (other,) = {"n0", "n1"} - {used}
+        fixture.nodes(a_node("n2", cpu=64, gpu=2))
+        fixture.pods(a_pod("foreign", gpu=1, node=used, scheduler_name="else"))
+        await works(fixture)
+        await works(fixture)
+        assert said(fixture)[0] == "Active"
+        assert sorted(report(fixture).nodes.values()) == sorted([other, "n2"])
+        index = fixture.ledger.nodes.resources.index["nvidia.com/gpu"]
+        counted = {
+            name: fixture.ledger.nodes.resources.used[index, row] for name, row in fixture.ledger.nodes.row_of.items()
+        }
+        assert counted == {used: 7, other: 8, "n2": 2}
+
+    scheduler_test(life)
+
+
+def test_a_reserved_gpu_is_kept_from_parts_of_gpus_too() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        labels = {"nvidia.com/gpu.product": "NVIDIA-L4", "gpu.kubenexus.io/shared": "true"}
+        fixture.nodes(a_node("n0", cpu=8, gpu=1, labels=labels))
+        fixture.things(a_reservation(count=1, resources={"nvidia.com/gpu": 1}, owner=for_team()))
+        await fixture.work()
+        half = {"scheduling.kubenexus.io/gpu-fraction": "0.5"}
+        fixture.pods(a_pod("other", annotations=half, scheduler_name="packing"))
+        await fixture.work()
+        assert fixture.where() == {}
+        fixture.pods(a_pod("own", namespace="team-a", annotations=half, scheduler_name="packing"))
+        await fixture.work()
+        assert fixture.where() == {"own": "n0"}
+
+    scheduler_test(life)
+
+
+def test_the_phases_are_counted() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        gpu_nodes(fixture, 1)
+        fixture.things(*(a_reservation(name, count=1, resources=GPUS) for name in "abc"))
+        await fixture.work()
+        assert dict(fixture.scheduler.resource_reservations.phases()) == {"Pending": 2, "Active": 1, "Claimed": 0}
+
+    scheduler_test(life)
+
+
 def test_a_gang_claims_its_reservation_and_completes_it() -> None:
     """RR-4: bound members count, running or not."""
 

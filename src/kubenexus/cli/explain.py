@@ -41,7 +41,7 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets,resourceslices -A -o json > DUMP.json
 
     For pods with GPUs have resourceslices and noderesourcetopologies in it, too, if the cluster serves them, and with
-    Kueue localqueues and clusterqueues.
+    Kueue localqueues and clusterqueues. With resourcereservations in it, reserved capacity counts.
 
     A member of a gang is planned with its gang. If that is a PodGroup or a Workload, have those in the file, too
     (podgroups.scheduling.k8s.io). For a pod that waits it also says if the free capacity is reserved for a gang before

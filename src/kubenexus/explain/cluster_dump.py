@@ -7,6 +7,8 @@ import msgspec
 
 from kubenexus.api.codec import Unreadable, from_json, read_object
 from kubenexus.api.core import Pod
+from kubenexus.api.reservations.request import request_of
+from kubenexus.app.reservations.adoption import adopt, nodes_before
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import KINDS, apply_object, kind_name
@@ -48,7 +50,21 @@ def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> Cluste
     for kind, item in kinds:
         _take(dump, kind, item)
     dump.ledger.read_devices()
+    _adopt_reservations(dump)
     return dump
+
+
+def _adopt_reservations(dump: ClusterDump) -> None:
+    """Reserves what the statuses of ResourceReservations say. Those of gangs are reports: the queue tells as much."""
+    for thing in dump.ledger.reservation_objects.by_key.values():
+        try:
+            request = request_of(thing)
+        except Malformed as problem:
+            dump.problems.append(str(problem.within(subject=f"ResourceReservation {thing.metadata.key}")))
+            continue
+        nodes = {} if thing.is_for_gang else nodes_before(thing, request)
+        if nodes:
+            adopt(dump.ledger, request, nodes, thing.status.pods)
 
 
 def _kind(item: msgspec.Raw) -> str:

@@ -291,6 +291,12 @@ OURS: Final = (
         ("profile",),
         "Number of gangs with a reservation now: the first in the queue that waits for capacity, if there is one.",
     ),
+    MetricDefinition(
+        "kubenexus_resource_reservations",
+        ALPHA,
+        ("phase",),
+        "Number of ResourceReservations under way, by phase; those of drivers count without an object, too.",
+    ),
     *DEVICES,
     *TENANTS,
 )

@@ -86,6 +86,7 @@ class Metrics(Collector):
         self.gang_completion = self._histogram("kubenexus_gang_completion_latency_seconds")
         self.gang_members_short = self._gauge("kubenexus_gang_members_short")
         self.gang_reservations = self._gauge("kubenexus_gang_reservations")
+        self.resource_reservations = self._gauge("kubenexus_resource_reservations")
 
     def _process(self) -> None:
         self.tasks = self._gauge("scheduler_goroutines")

@@ -30,7 +30,7 @@ from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
 from kubenexus.plan.preemption.gang_preemption import GangPreemption
 from kubenexus.plan.preemption.policy import PreemptionPolicy
-from kubenexus.plan.reserved_capacity import decide_over_others, decide_with_own, lift, own_capacity, without_covered
+from kubenexus.plan.reserved_capacity import decide_over_others, decide_with_own, lifted, own_capacity, without_covered
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
@@ -128,8 +128,11 @@ class Planner:
         )
 
     def reserve(self, job: Job, gang_diagnosis: GangDiagnosis, snapshot: Snapshot) -> Reservation:
-        """Returns the reservation for a gang that `decide` just refused."""
-        return reserve(job, gang_diagnosis, self.class_cache, snapshot, self._levels)
+        """Returns the reservation for a gang that `decide` just refused. What is reserved for it already counts as
+        free."""
+        own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
+        with lifted(own, snapshot):
+            return reserve(job, gang_diagnosis, self.class_cache, snapshot, self._levels)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
         """Whether the job is a DaemonSet's pod on its node: a reservation does not hold it back.
@@ -219,8 +222,7 @@ class Planner:
         """Returns the decision about a job that does not fit, with what GangPreemption finds."""
         if self._gang_preemption is None or decision.code is not Code.UNSCHEDULABLE or not snapshot.nodes.count:
             return decision
-        with snapshot.attempt() as transaction:
-            lift(own, snapshot, transaction)
+        with lifted(own, snapshot):
             found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared)
         if found is None:
             return decision

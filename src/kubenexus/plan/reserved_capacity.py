@@ -5,7 +5,8 @@ to the nodes of these entries if they all fit there, else to any node. A job tha
 allows it, is tried once more on capacity of others.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -39,8 +40,7 @@ def decide_with_own(
     own: Sequence[ReservedCapacity], size: int, snapshot: Snapshot, decide: Decide, within: Any = None
 ) -> Decision:
     """Returns the decision of a job of `size` pods that may use these entries, on their nodes if that is possible."""
-    with snapshot.attempt() as transaction:
-        rows = lift(own, snapshot, transaction)
+    with lifted(own, snapshot) as rows:
         preferred = np.zeros(snapshot.nodes.size, np.bool_)
         preferred[rows] = True
         decision = decide(preferred if within is None else preferred & within)
@@ -58,8 +58,7 @@ def decide_over_others(
     others = [entry for entry in snapshot.reservations.yielding_to(job.priority) if entry not in own]
     if not others:
         return refused
-    with snapshot.attempt() as transaction:
-        lift([*own, *others], snapshot, transaction)
+    with lifted([*own, *others], snapshot):
         decision = decide(None)
         return decision if decision.placed else refused
 
@@ -76,11 +75,13 @@ def without_covered(decision: Decision, own: Sequence[ReservedCapacity]) -> Deci
     return msgspec.structs.replace(decision, placements=left)
 
 
-def lift(entries: Sequence[ReservedCapacity], snapshot: Snapshot, transaction: Any) -> list[int]:
-    """Makes reserved capacity free until the transaction is rolled back. Returns its rows."""
-    rows = []
-    for entry in entries:
-        if entry.record is not None:
-            rows.append(snapshot.nodes.row_of[entry.node])
-            transaction.lift_reserved(rows[-1], entry.record.footprint)
-    return rows
+@contextmanager
+def lifted(entries: Sequence[ReservedCapacity], snapshot: Snapshot) -> Iterator[list[int]]:
+    """Counts these entries no longer, until the end of the block. Yields their rows."""
+    with snapshot.attempt() as transaction:
+        rows = []
+        for entry in entries:
+            if entry.record is not None:
+                rows.append(snapshot.nodes.row_of[entry.node])
+                transaction.lift_reserved(rows[-1], entry.record.footprint)
+        yield rows

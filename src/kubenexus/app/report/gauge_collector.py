@@ -40,6 +40,8 @@ class GaugeCollector:
         metrics.pending_api_calls.labels(GROUP_STATUS).set(len(scheduler.pod_group_reporter.status_patcher))
         for profile in scheduler.gangs:
             metrics.gang_reservations.labels(profile).set(scheduler.loop.reservations.held(profile) is not None)
+        for phase, number in scheduler.resource_reservations.phases().items():
+            metrics.resource_reservations.labels(str(phase)).set(number)
         if self._elector is not None:
             metrics.leader.labels(self._elector.terms.name).set(self._elector.may_write())
         for reflector in scheduler.reflectors:

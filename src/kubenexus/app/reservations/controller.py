@@ -2,7 +2,7 @@
 
     object ─▶ Pending ──all entries have a node──▶ Active ⇄ Claimed ──the group is bound──▶ Complete
                  ▲    └── not yet, no room, not allowed (the reason is in a condition)
-                 └───────── a node is gone, or is too full ─────────┘
+                 └── a node is gone, or is too full: its entries are planned again ──┘
     any of them ──▶ Expired
 
 Only the ledger decides what counts: this module puts entries into its table and takes them out. Times come from the
@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.api.reservations.request import ReservationRequest, request_of
-from kubenexus.api.reservations.resource_reservation import ResourceReservation
-from kubenexus.app.reservations.admission import TOO_MANY, refusal, share_refusal
+from kubenexus.api.reservations.request import ReservationEntry, ReservationRequest, request_of
+from kubenexus.app.reservations.admission import TOO_MANY, Refusal, refusal, share_refusal
+from kubenexus.app.reservations.adoption import adopt, enter, nodes_before, placed_entries, take_lacking
 from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
@@ -31,7 +31,6 @@ from kubenexus.queue.object_events import pod_forgotten
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
-from kubenexus.state.reservations.table import ReservationRecord, ReservedCapacity
 
 PERIOD: Final = 1.0  # seconds between two reviews of all reservations, while the ledger changes
 MAX_PAUSE: Final = 30.0  # seconds until a reservation without room is tried again
@@ -42,9 +41,11 @@ log = logs.get("reservations")
 
 
 class TrackedReservation(msgspec.Struct, gc=False):
-    """A reservation under way. `tried` is the ledger's generation at the last try without room."""
+    """A reservation under way. `missing` are the entries that have no node. `tried` is the ledger's generation at the
+    last try without room."""
 
     request: ReservationRequest
+    missing: tuple[ReservationEntry, ...]
     phase: Phase = Phase.PENDING
     reason: str = ""
     message: str = ""
@@ -73,6 +74,7 @@ class ReservationController:
         self._waiting: dict[str, None] = {}  # objects beyond a limit
         self._reviewed = -1  # the ledger's generation at the last review
         self._review_at = 0.0
+        self._due = 0.0  # when the next review is due, if the ledger does not change
         self._caught_up = False
 
     # --- called by the loop -----------------------------------------------------------------------------------------
@@ -99,16 +101,16 @@ class ReservationController:
     @property
     def busy(self) -> bool:
         """Whether a step has more to do at once."""
-        return self._ledger.reservation_objects.any_changed or (bool(self._tracked) and self._ready() is not None)
+        due = bool(self._tracked) and (not self._review_at or self._clock.now() >= self._due)
+        return due or self._ledger.reservation_objects.any_changed
 
     @property
     def due(self) -> float | None:
         """Returns when the next step has something to do."""
         if not self._tracked:
             return None
-        times = [self._next_time(each) for each in self._tracked.values()]
         changed = self._reviewed != self._ledger.generation
-        return min(*times, self._review_at + PERIOD) if changed else min(times)
+        return min(self._due, self._review_at + PERIOD) if changed else self._due
 
     def add(self, request: ReservationRequest) -> None:
         """Begins a reservation that the scheduler makes itself."""
@@ -120,8 +122,8 @@ class ReservationController:
         self._forget(key)
 
     def phases(self) -> dict[Phase, int]:
-        """Returns how many reservations are in each phase, for metrics."""
-        found = dict.fromkeys(Phase, 0)
+        """Returns how many reservations under way are in each phase, for metrics."""
+        found = dict.fromkeys((Phase.PENDING, Phase.ACTIVE, Phase.CLAIMED), 0)
         for each in self._tracked.values():
             found[each.phase] += 1
         return found
@@ -151,7 +153,7 @@ class ReservationController:
             self._report(tracked)
             return
         self._forget(key)
-        self._begin(request, thing.status.nodes if _was_active(thing, request) else {}, thing.status.pods, now)
+        self._begin(request, nodes_before(thing, request), thing.status.pods, now)
 
     def _begin(
         self, request: ReservationRequest, nodes: Mapping[str, str], pods: Mapping[str, str], now: float
@@ -166,27 +168,16 @@ class ReservationController:
                 self._waiting[request.key] = None
             return
         self._waiting.pop(request.key, None)
-        tracked = self._tracked[request.key] = TrackedReservation(request, retry_at=request.starts_at)
-        if nodes and now >= request.starts_at and self._adopt(request, nodes, pods):
+        tracked = TrackedReservation(request, request.entries, retry_at=request.starts_at)
+        begun = bool(nodes) and now >= request.starts_at and self._share_refusal(request) is None
+        self._tracked[request.key] = tracked
+        if begun and adopt(self._ledger, request, nodes, pods):
+            tracked.missing = ()
             tracked.phase, tracked.reason, tracked.message = Phase.ACTIVE, "Reserved", "reserved before, and kept"
         elif now < request.starts_at:
             tracked.reason, tracked.message = "NotStarted", "begins at the time that spec.from names"
         self._report(tracked)
         self._review_at = 0.0
-
-    def _adopt(self, request: ReservationRequest, nodes: Mapping[str, str], pods: Mapping[str, str]) -> bool:
-        """Reserves the capacity that an earlier process reserved, with the pods on it. Returns False, and reserves
-        nothing, if the nodes no longer have it."""
-        if set(nodes) != {each.name for each in request.entries} or not self._shares(request):
-            return False
-        self._ledger.reserve(_record(request, nodes))
-        entries = list(self._ledger.reservations.by_key[request.key].entries.values())
-        records = [self._ledger.pods[key] for key in list(pods)[:256] if key in self._ledger.pods]
-        self._ledger.claim(records, entries)
-        if self._ledger.reservations.lacking(request.key):
-            self._ledger.release_reservation(request.key)
-            return False
-        return True
 
     def _forget(self, key: str) -> None:
         tracked = self._tracked.pop(key, None)
@@ -207,7 +198,7 @@ class ReservationController:
 
     def _review_due(self, now: float) -> bool:
         changed = self._reviewed != self._ledger.generation and now >= self._review_at + PERIOD
-        return not self._review_at or changed or any(self._next_time(each) <= now for each in self._tracked.values())
+        return bool(self._tracked) and (not self._review_at or changed or now >= self._due)
 
     def _next_time(self, tracked: TrackedReservation) -> float:
         if tracked.phase is not Phase.PENDING:
@@ -220,25 +211,26 @@ class ReservationController:
         for tracked in list(self._tracked.values()):
             if now >= tracked.request.expires_at:
                 self._finish(tracked, Phase.EXPIRED)
-            elif tracked.phase is not Phase.PENDING:
-                self._review_active(tracked)
+            elif tracked.request.key in self._ledger.reservations.by_key:
+                self._review_active(tracked, now)
         ready = self._ready()
         if ready is not None:
             self._place(ready, now)
         self._reviewed, self._review_at = self._ledger.generation, now
+        self._due = min([self._next_time(each) for each in self._tracked.values()], default=0.0)
 
-    def _review_active(self, tracked: TrackedReservation) -> None:
-        table, request = self._ledger.reservations, tracked.request
-        record = table.by_key[request.key]
+    def _review_active(self, tracked: TrackedReservation, now: float) -> None:
+        request, record = tracked.request, self._ledger.reservations.by_key[tracked.request.key]
         bound = sum(self._stage(pod) is PodStage.BOUND for pod in record.pods)
         if request.once and bound >= request.min_member:
             self._finish(tracked, Phase.COMPLETE)
             return
-        if table.lacking(request.key):
-            self._release(tracked)
+        lost = take_lacking(self._ledger, request)
+        if lost:
+            tracked.missing, tracked.retry_at, tracked.tried, tracked.pause = (*tracked.missing, *lost), now, -1, PERIOD
             tracked.phase, tracked.reason = Phase.PENDING, "NodeLost"
             tracked.message = "a node of the reservation is gone or has no room for it any more"
-        else:
+        elif not tracked.missing:
             tracked.phase = Phase.CLAIMED if record.is_claimed else Phase.ACTIVE
         self._report(tracked)
 
@@ -256,29 +248,31 @@ class ReservationController:
     def _place(self, tracked: TrackedReservation, now: float) -> None:
         """Plans the entries onto nodes: all of them, or none."""
         request = tracked.request
-        active = [each.request for each in self._tracked.values() if each.phase is not Phase.PENDING]
-        refused = share_refusal(request, active, self._settings, self._ledger.nodes)
+        refused = self._share_refusal(request)
         if refused is not None:
             self._rest(tracked, refused.reason, refused.message, now)
             return
+        job = reservation_job(msgspec.structs.replace(request, entries=tracked.missing), self._profile)
         try:
-            decision = self._planner.plan_entries(reservation_job(request, self._profile), self._ledger.snapshot(), now)
+            decision = self._planner.plan_entries(job, self._ledger.snapshot(), now)
         except Exception as error:
             log.error("Failed to plan a reservation; trying it later", error, reservation=request.key)  # noqa: PLE1205 - our own log
             self._rest(tracked, "Error", f"{type(error).__name__}: {error}", now)
             return
-        if not decision.placed or len(decision.placements) < len(request.entries):
+        if not decision.placed or len(decision.placements) < len(tracked.missing):
             self._rest(tracked, "NoRoom", decision.full_sentence(), now)
             return
         nodes = {each.pod.rpartition("#")[2]: each.node for each in decision.placements}
-        self._ledger.reserve(_record(request, nodes))
+        enter(self._ledger, request, placed_entries(request, tracked.missing, nodes))
+        tracked.missing = ()
         tracked.phase, tracked.reason, tracked.message = Phase.ACTIVE, "Reserved", "all entries have a node"
         tracked.pause = PERIOD
         self._report(tracked)
 
-    def _shares(self, request: ReservationRequest) -> bool:
-        active = [each.request for each in self._tracked.values() if each.phase is not Phase.PENDING]
-        return share_refusal(request, active, self._settings, self._ledger.nodes) is None
+    def _share_refusal(self, request: ReservationRequest) -> Refusal | None:
+        """Returns why the reservation, with those of its namespace in effect, would keep too much."""
+        active = [each.request for each in self._tracked.values() if each.request is not request and not each.missing]
+        return share_refusal(request, active, self._settings, self._ledger.nodes)
 
     def _rest(self, tracked: TrackedReservation, reason: str, message: str, now: float) -> None:
         tracked.reason, tracked.message, tracked.tried = reason, message, self._ledger.generation
@@ -323,21 +317,6 @@ class ReservationController:
 
     def _word(self, pod: str) -> str:
         return "Bound" if self._stage(pod) is PodStage.BOUND else "Assumed"
-
-
-def _record(request: ReservationRequest, nodes: Mapping[str, str]) -> ReservationRecord:
-    entries = {
-        each.name: ReservedCapacity(each.name, request.key, nodes[each.name], each.amounts) for each in request.entries
-    }
-    return ReservationRecord(request.key, request.owner, entries, request.priority)
-
-
-def _was_active(thing: ResourceReservation, request: ReservationRequest) -> bool:
-    """Whether the status says on which nodes this very reservation was."""
-    same = thing.status.observed_generation == thing.metadata.generation
-    named = {each.name: each.node for each in request.entries if each.node}
-    kept = all(thing.status.nodes.get(name) == node for name, node in named.items())
-    return same and kept and thing.status.phase in (Phase.ACTIVE, Phase.CLAIMED)
 
 
 def _pending(reason: str, message: str, expires_at: float | None, owner: str = "") -> ReservationReport:

@@ -120,18 +120,16 @@ class ReservationTable:
             for record in self.on(node) if row is not None else ():
                 yield row, record.footprint  # type: ignore[misc]
 
-    def lacking(self, key: str) -> str:
-        """Returns a node of a reservation that is gone or holds more than it offers; "" if there is none."""
-        alloc, used, index = self._nodes.resources.alloc, self._nodes.resources.used, self._nodes.resources.index
-        for entry in self.by_key[key].entries.values():
-            row = self._nodes.row_of.get(entry.node)
-            if row is None:
-                return entry.node
-            for name in entry.left():
-                r = index.get(name)
-                if r is None or used.item(r, row) > alloc.item(r, row):
-                    return entry.node
-        return ""
+    def lacking(self, key: str) -> list[str]:
+        """Returns the entries of a reservation whose node is gone, or holds more than it offers."""
+        return [name for name, entry in self.by_key[key].entries.items() if self._lacks(entry)]
+
+    def _lacks(self, entry: ReservedCapacity) -> bool:
+        resources, row = self._nodes.resources, self._nodes.row_of.get(entry.node)
+        if row is None:
+            return True
+        wanted = [resources.index.get(name) for name in (*entry.left(), "pods")] if entry.record is not None else []
+        return any(r is None or resources.used.item(r, row) > resources.alloc.item(r, row) for r in wanted)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
