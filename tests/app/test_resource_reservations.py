@@ -61,7 +61,9 @@ def test_it_ends_when_its_time_is_over_and_wakes_who_waits() -> None:
         fixture.pods(a_pod("other", gpu=1))
         await fixture.work()
         assert fixture.where() == {}
-        assert fixture.scheduler.loop.resource_reservations.due <= START + 600
+        due = fixture.scheduler.loop.resource_reservations.due
+        assert due is not None
+        assert due <= START + 600
         fixture.clock.advance(601)
         await works(fixture)
         assert said(fixture) == ("Expired", "Expired")
@@ -74,8 +76,8 @@ def test_it_ends_when_its_time_is_over_and_wakes_who_waits() -> None:
 def test_it_begins_at_the_time_that_it_names() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 1)
-        begins = format_time(START + 3600)
-        fixture.things(a_reservation(count=1, resources=GPUS, owner=for_team(), **{"from": begins}))
+        begins: dict[str, Any] = {"from": format_time(START + 3600)}
+        fixture.things(a_reservation(count=1, resources=GPUS, owner=for_team(), **begins))
         await fixture.work()
         assert said(fixture) == ("Pending", "NotStarted")
         assert fixture.scheduler.loop.resource_reservations.due == START + 3600

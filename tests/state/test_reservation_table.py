@@ -58,7 +58,7 @@ class Machine:
     def _reserve(self, key: str, owner: str, wanted: list[tuple[str, tuple[int, int]]]) -> None:
         if key in self.ledger.reservations.by_key:
             return
-        found = {}
+        found: dict[str, ReservedCapacity] = {}
         for i, (node, (cpu, gpu)) in enumerate(wanted):
             taken = [each for each in found.values() if each.node == node]
             if node not in self.ledger.nodes.row_of:
