@@ -23,7 +23,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,17 @@ test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
 controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cache, once (or name KUBEBUILDER_ASSETS)
 	$(PY) -m tests.e2e.controlplane.build
 
-e2e: controlplane ## run the end-to-end tests against a real control plane, which is built first if it is missing
+helm: $(READY) ## build the helm that renders the chart into the user's cache, once (or name HELM)
+	$(PY) -m tests.e2e.helm.build
+
+manifests: helm ## write deploy/kubenexus-scheduler.yaml and the chart's role from the chart and the code
+	@mkdir -p build
+	$(PY) -m tests.deploy.role_rules > build/cluster-role-rules.yaml
+	mv build/cluster-role-rules.yaml deploy/helm/kubenexus/files/
+	cp deploy/resourcereservations.yaml deploy/helm/kubenexus/files/crds/
+	$(PY) -m tests.deploy.manifests deploy/kubenexus-scheduler.yaml
+
+e2e: controlplane helm ## run the end-to-end tests against a real control plane, which is built first if it is missing
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
 
 chaos: controlplane ## many seeds of faults through a real socket, judged by a checker (CHAOS_ARGS='--seed 17' for one again)

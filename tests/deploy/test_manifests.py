@@ -16,11 +16,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 OBJECTS = list(yaml.safe_load_all((ROOT / "deploy" / "kubenexus-scheduler.yaml").read_text(encoding="utf-8")))
 NAMESPACE = "kubenexus-system"
 # Made by every API server with RBAC.
-BUILT_IN_ROLES = {
-    "ClusterRole system:kube-scheduler",
-    "ClusterRole system:volume-scheduler",
-    "Role extension-apiserver-authentication-reader",
-}
+BUILT_IN_ROLES = {"Role extension-apiserver-authentication-reader"}
 
 
 def named(kind: str, name: str = "kubenexus-scheduler") -> dict[str, Any]:
@@ -64,7 +60,7 @@ def test_roles_are_bound_to_the_account_that_the_pods_have() -> None:
     account = {"kind": "ServiceAccount", "name": pod()["serviceAccountName"], "namespace": NAMESPACE}
     assert named("ServiceAccount", account["name"])["metadata"]["namespace"] == NAMESPACE
     bindings = [each for each in OBJECTS if each["kind"].endswith("Binding")]
-    assert [each["subjects"] for each in bindings] == [[account]] * 5
+    assert [each["subjects"] for each in bindings] == [[account]] * 3
     ours = {f"{each['kind']} {each['metadata']['name']}" for each in OBJECTS if each["kind"].endswith("Role")}
     asked = {f"{each['roleRef']['kind']} {each['roleRef']['name']}" for each in bindings}
     assert asked == ours | BUILT_IN_ROLES

@@ -58,6 +58,13 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
 }
 
+# To answer readers of /metrics, and to look whether the namespace of the lease exists.
+SERVING_PERMISSIONS: Sequence[Permission] = (
+    Permission("create", kinds.TOKEN_REVIEWS),
+    Permission("create", kinds.ACCESS_REVIEWS),
+    Permission("get", kinds.NAMESPACES),
+)
+
 
 def required_permissions(watched: Iterable[ApiResource], terms: LeaseConfig | None) -> list[Permission]:
     """Returns the permissions without which the scheduler cannot work: to read the watched kinds, to bind, to hold the

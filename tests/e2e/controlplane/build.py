@@ -64,8 +64,8 @@ def provide(env: Mapping[str, str] = os.environ) -> Path:
     if missing(folder):
         if env.get("KUBEBUILDER_ASSETS"):
             raise CannotBuild(f"KUBEBUILDER_ASSETS={folder} lacks {', '.join(missing(folder))}")
-        _check_go("building the control plane needs Go (or name a folder in KUBEBUILDER_ASSETS)")
-        with _one_at_a_time(folder):
+        check_go("building the control plane needs Go (or name a folder in KUBEBUILDER_ASSETS)")
+        with one_at_a_time(folder):
             if missing(folder):
                 _build(folder)
     return folder
@@ -77,8 +77,8 @@ def provide_workloads(env: Mapping[str, str] = os.environ) -> Path:
     if not folder.is_dir():
         if env.get("SCHEDULER_PERF"):
             raise CannotBuild(f"SCHEDULER_PERF={folder} is no folder")
-        _check_go("kube-scheduler's workloads come out of its Go module (or name a folder in SCHEDULER_PERF)")
-        with _one_at_a_time(_cached(env)):
+        check_go("kube-scheduler's workloads come out of its Go module (or name a folder in SCHEDULER_PERF)")
+        with one_at_a_time(_cached(env)):
             if not folder.is_dir():
                 _copy_workloads(folder)
     return folder
@@ -96,12 +96,13 @@ def _pins() -> str:
     return hashlib.sha256(b"\0".join(said)).hexdigest()[:16]
 
 
-def _check_go(why: str) -> None:
+def check_go(why: str, module: Path = HERE / "kubernetes") -> None:
+    """Raises CannotBuild if there is no Go that builds this module."""
     if not shutil.which("go"):
         raise CannotBuild(f"go not found: {why}")
     # Any command that reads go.mod: an old Go refuses, unless it may fetch a newer one by itself.
     asked = subprocess.run(
-        ["go", "list", "-m"], cwd=HERE / "kubernetes", env=_environment(), capture_output=True, text=True, check=False
+        ["go", "list", "-m"], cwd=module, env=go_environment(), capture_output=True, text=True, check=False
     )
     if asked.returncode:
         raise CannotBuild(asked.stderr.strip().splitlines()[-1])
@@ -115,9 +116,9 @@ def _build(folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=unfinished, dir=folder.parent) as name:
         made = Path(name) / "made"
         made.mkdir()
-        _go_build("etcd", made / "etcd", ["go.etcd.io/etcd/server/v3"], "")
+        go_build(HERE / "etcd", made / "etcd", ["go.etcd.io/etcd/server/v3"])
         commands = [f"k8s.io/kubernetes/cmd/{program}" for program in KUBERNETES]
-        _go_build("kubernetes", made, commands, _stamps(version()))
+        go_build(HERE / "kubernetes", made, commands, _stamps(version()))
         shutil.rmtree(folder, ignore_errors=True)
         made.rename(folder)
 
@@ -127,7 +128,7 @@ def _copy_workloads(folder: Path) -> None:
     asked = subprocess.run(
         ["go", "mod", "download", "-json", MODULE],
         cwd=HERE / "kubernetes",
-        env=_environment(),
+        env=go_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -146,18 +147,20 @@ def _copy_workloads(folder: Path) -> None:
         (Path(name) / "made").rename(folder)
 
 
-def _go_build(module: str, output: Path, packages: list[str], stamps: str) -> None:
+def go_build(module: Path, output: Path, packages: list[str], stamps: str = "") -> None:
+    """Builds programs of a module into a folder, or one into a file."""
     flags = [*FLAGS, f"-ldflags=-s -w {stamps}".rstrip()]
     where = f"{output}{os.sep}" if output.is_dir() else str(output)
     print(f"building {', '.join(packages)}", flush=True)
     done = subprocess.run(
-        ["go", "build", *flags, "-o", where, *packages], cwd=HERE / module, env=_environment(), check=False
+        ["go", "build", *flags, "-o", where, *packages], cwd=module, env=go_environment(), check=False
     )
     if done.returncode:
-        raise CannotBuild(f"go build in {module} failed with {done.returncode}")
+        raise CannotBuild(f"go build in {module.name} failed with {done.returncode}")
 
 
-def _environment() -> dict[str, str]:
+def go_environment() -> dict[str, str]:
+    """Returns the environment of Go commands."""
     return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
 
 
@@ -176,7 +179,7 @@ def _stamps(release: str) -> str:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def one_at_a_time(folder: Path) -> Iterator[None]:
     """Two builds of the same pins would only take twice as long; the second waits and finds everything there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:

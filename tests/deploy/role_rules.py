@@ -1,0 +1,42 @@
+"""The rules of the chart's ClusterRole, made from the permissions that the scheduler asks for.
+
+python -m tests.deploy.role_rules > deploy/helm/kubenexus/files/cluster-role-rules.yaml
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS, Permission, required_permissions
+from kubenexus.app.watch.informers import WATCHED_KINDS
+
+HEAD = "# Made from the code by `make manifests`; tests/deploy/test_chart.py compares."
+
+
+def cluster_permissions() -> list[Permission]:
+    """Returns what the scheduler does in all namespaces. Its lease is a Role's."""
+    return [*required_permissions(WATCHED_KINDS, None), *OPTIONAL_PERMISSIONS, *SERVING_PERMISSIONS]
+
+
+def grouped(permissions: Iterable[Permission]) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+    """Returns the resources by API group and verbs."""
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for each in permissions:
+        resource = f"{each.resource.plural}/{each.part}" if each.part else each.resource.plural
+        verbs[each.resource.group, resource].add(each.verb)
+    rules: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource), allowed in sorted(verbs.items()):
+        rules[group, tuple(sorted(allowed))].append(resource)
+    return rules
+
+
+def page() -> str:
+    """Returns the rules as YAML."""
+    lines = [HEAD]
+    for (group, verbs), resources in sorted(grouped(cluster_permissions()).items()):
+        name = group or '""'
+        lines += [f"- apiGroups: [{name}]", f"  resources: [{', '.join(resources)}]", f"  verbs: [{', '.join(verbs)}]"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
