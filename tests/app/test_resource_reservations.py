@@ -8,6 +8,7 @@ import pytest
 from kubenexus.api.workloads import Namespace
 from kubenexus.app.reservations import admission
 from kubenexus.base.timestamps import format_time
+from kubenexus.plan.reserved_capacity import FEW
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.builders import a_member
@@ -32,6 +33,8 @@ async def works(fixture: SchedulerFixture, seconds: float = 1.5) -> None:
 
 
 def test_capacity_is_kept_from_all_pods_but_the_owners() -> None:
+    """RR-1, RR-2, RR-9: enforced, on as many nodes as it has entries, for pods of all namespaces, from memory."""
+
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture)
         fixture.things(a_reservation(count=3, resources=GPUS, owner=for_team()))
@@ -196,6 +199,21 @@ def test_a_reserved_gpu_is_kept_from_parts_of_gpus_too() -> None:
     scheduler_test(life)
 
 
+def test_pods_fill_all_of_many_entries() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        number = FEW + 4
+        fixture.nodes(*(a_node(f"n{i}", cpu=2) for i in range(number)))
+        fixture.things(a_reservation(count=number, resources={"cpu": 2}, owner=for_team()))
+        await fixture.work()
+        fixture.pods(*(a_pod(f"half-{i}", namespace="team-a", cpu=1) for i in range(2 * number + 1)))
+        fixture.pods(a_pod("other", cpu=1))
+        await works(fixture)
+        assert len(fixture.where()) == 2 * number
+        assert said(fixture)[0] == "Claimed"
+
+    scheduler_test(life)
+
+
 def test_the_phases_are_counted() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 1)
@@ -211,9 +229,9 @@ def test_a_gang_claims_its_reservation_and_completes_it() -> None:
 
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 3)
-        fixture.things(
-            a_reservation(podGroupName="llama", minMember=3, count=3, resources=GPUS, owner={"namespaces": ["default"]})
-        )
+        owner = {"namespaces": ["default"]}
+        thing = a_reservation(podGroupName="llama", minMember=3, count=3, resources=GPUS, owner=owner)
+        fixture.things(thing)
         await fixture.work()
         fixture.pods(a_pod("other", gpu=1))
         fixture.pods(*(a_member(name, "llama", 3, gpu=8) for name in "abc"))
@@ -223,6 +241,12 @@ def test_a_gang_claims_its_reservation_and_completes_it() -> None:
         await works(fixture)
         assert said(fixture) == ("Complete", "Complete")
         assert not fixture.ledger.reservations
+        for each in "abc":
+            fixture.delete(f"default/{each}")
+        for again in (thing, written(thing, fixture)):  # its event comes back, before and after the write
+            fixture.things(again)
+            await works(fixture)
+            assert not fixture.ledger.reservations
 
     scheduler_test(life)
 

@@ -155,7 +155,7 @@ class Planner:
         """Decides for a job that may use these entries of reserved capacity."""
         if not own:
             return self._decide(job, snapshot, now, within)
-        return decide_with_own(own, len(job.pods), snapshot, partial(self._decide, job, snapshot, now), within)
+        return decide_with_own(own, job, snapshot, partial(self._decide, job, snapshot, now), within)
 
     def _decide(self, job: Job, snapshot: Snapshot, now: float, within: Any = None) -> Decision:
         if len(job.pods) < job.minimum:

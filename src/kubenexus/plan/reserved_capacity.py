@@ -7,17 +7,21 @@ allows it, is tried once more on capacity of others.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.gang.replacement import replacements
+from kubenexus.state.footprint import footprint_of
 from kubenexus.state.reservations.table import ReservationTable, ReservedCapacity
 from kubenexus.state.snapshot import Snapshot
 
+FEW: Final = 16  # entries
 Decide = Callable[[Any], Decision]  # from a mask over the rows, or None for all rows, to a decision
 
 
@@ -37,17 +41,52 @@ def _group(job: Job) -> str:
 
 
 def decide_with_own(
-    own: Sequence[ReservedCapacity], size: int, snapshot: Snapshot, decide: Decide, within: Any = None
+    own: Sequence[ReservedCapacity], job: Job, snapshot: Snapshot, decide: Decide, within: Any = None
 ) -> Decision:
-    """Returns the decision of a job of `size` pods that may use these entries, on their nodes if that is possible."""
+    """Returns the decision of a job that may use these entries, on their nodes if that is possible. Of many entries a
+    single pod is tried on FEW first: to lift all takes 17 us for each."""
+    if len(own) > FEW and len(job.pods) == 1:
+        decision = _on_their_nodes(_first_fitting(own, job.pods[0]), snapshot, decide, within)
+        if decision is not None and decision.placed:
+            return decision
     with lifted(own, snapshot) as rows:
-        preferred = np.zeros(snapshot.nodes.size, np.bool_)
-        preferred[rows] = True
-        decision = decide(preferred if within is None else preferred & within)
-        if len(decision.placements) == size:
+        decision = decide(_mask(rows, snapshot, within))
+        if len(decision.placements) == len(job.pods):
             return decision
         anywhere = decide(within)  # also if only some members of an elastic gang fit there
         return anywhere if len(anywhere.placements) > len(decision.placements) or not decision.placed else decision
+
+
+def _on_their_nodes(
+    entries: Sequence[ReservedCapacity], snapshot: Snapshot, decide: Decide, within: Any
+) -> Decision | None:
+    if not entries:
+        return None
+    with lifted(entries, snapshot) as rows:
+        return decide(_mask(rows, snapshot, within))
+
+
+def _mask(rows: list[int], snapshot: Snapshot, within: Any) -> Any:
+    mask = np.zeros(snapshot.nodes.size, np.bool_)
+    mask[rows] = True
+    return mask if within is None else mask & within
+
+
+def _first_fitting(own: Sequence[ReservedCapacity], pod: Pod) -> list[ReservedCapacity]:
+    """Returns the first FEW entries that have all that the pod requests of what they keep. Scores choose among them."""
+    try:
+        wanted = dict(footprint_of(pod).amounts)
+    except Malformed:
+        return []
+    found = list[ReservedCapacity]()
+    for entry in own:
+        kept = () if entry.record is None else entry.record.footprint.amounts
+        common = [(left, wanted[name]) for name, left in kept if wanted.get(name)]
+        if common and all([left >= asked for left, asked in common]):  # noqa: C419 - a list is faster
+            found.append(entry)
+            if len(found) == FEW:
+                break
+    return found
 
 
 def decide_over_others(

@@ -34,6 +34,11 @@ def nodes_before(thing: ResourceReservation, request: ReservationRequest) -> Map
     return nodes if same and pinned and thing.status.phase in _IN_EFFECT else {}
 
 
+def is_complete(thing: ResourceReservation) -> bool:
+    """Whether the status says that this very reservation is complete."""
+    return thing.status.phase == Phase.COMPLETE and thing.status.observed_generation == thing.metadata.generation
+
+
 def adopt(ledger: Ledger, request: ReservationRequest, nodes: Mapping[str, str], pods: Iterable[str]) -> bool:
     """Reserves what an earlier process reserved on these nodes, with the pods on it. Returns False, and reserves
     nothing, if the nodes no longer have it."""

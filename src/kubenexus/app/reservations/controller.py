@@ -16,8 +16,9 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.reservations.request import ReservationEntry, ReservationRequest, request_of
+from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.app.reservations.admission import TOO_MANY, Refusal, refusal, share_refusal
-from kubenexus.app.reservations.adoption import adopt, enter, nodes_before, placed_entries, take_lacking
+from kubenexus.app.reservations.adoption import adopt, enter, is_complete, nodes_before, placed_entries, take_lacking
 from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
@@ -72,6 +73,7 @@ class ReservationController:
         self._planner = planners[self._profile]
         self._tracked: dict[str, TrackedReservation] = {}
         self._waiting: dict[str, None] = {}  # objects beyond a limit
+        self._complete: dict[str, tuple[str, int]] = {}  # by key: UID and generation of objects that are complete
         self._reviewed = -1  # the ledger's generation at the last review
         self._review_at = 0.0
         self._due = 0.0  # when the next review is due, if the ledger does not change
@@ -137,11 +139,12 @@ class ReservationController:
         thing = self._ledger.reservation_objects.by_key.get(key)
         if thing is None or thing.metadata.deletion_timestamp:
             self._waiting.pop(key, None)
+            self._complete.pop(key, None)
             self._reporter.forget(key)
             self._forget(key)
             return
-        if thing.is_for_gang:
-            return  # a report of ours: what it says is in memory already
+        if thing.is_for_gang or is_complete(thing) or self._complete.get(key) == _version(thing):
+            return  # a report of ours: what it says is in memory already; or one that is over
         try:
             request = request_of(thing)
         except Malformed as problem:
@@ -284,6 +287,9 @@ class ReservationController:
         tracked.phase = phase
         words = {Phase.EXPIRED: ("Expired", "its time is over"), Phase.COMPLETE: ("Complete", "its group is bound")}
         tracked.reason, tracked.message = words[phase]
+        thing = self._ledger.reservation_objects.by_key.get(tracked.request.key)
+        if phase is Phase.COMPLETE and thing is not None:
+            self._complete[tracked.request.key] = _version(thing)
         self._report(tracked)
         self._forget(tracked.request.key)
 
@@ -317,6 +323,10 @@ class ReservationController:
 
     def _word(self, pod: str) -> str:
         return "Bound" if self._stage(pod) is PodStage.BOUND else "Assumed"
+
+
+def _version(thing: ResourceReservation) -> tuple[str, int]:
+    return thing.metadata.uid, thing.metadata.generation
 
 
 def _pending(reason: str, message: str, expires_at: float | None, owner: str = "") -> ReservationReport:

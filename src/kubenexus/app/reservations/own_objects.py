@@ -77,6 +77,7 @@ class OwnObjects:
 
     async def run(self) -> None:
         """Looks every few seconds, until cancelled."""
+        self._since = self._clock.now()  # a standby may have waited for days
         while True:
             await asyncio.sleep(PERIOD)
             self.step()
