@@ -17,6 +17,7 @@ from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
+from kubenexus.explain.eviction_section import Evictions, evictions, render_evictions, without_other_names
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
 from kubenexus.explain.reservation_ahead import reservation_ahead_of
 from kubenexus.explain.text_table import text_table
@@ -69,7 +70,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
     `bound` is the node that the pod has already. The decision is then what it would be if the pod waited. `devices` is
     what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
-    `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod.
+    `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
+    pods that would have to go.
     """
 
     pod: str
@@ -82,6 +84,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     bound_cards: str = ""
     workload: WorkloadFacts | None = None
     tenant: TenantFacts | None = None
+    evictions: Evictions | None = None
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -128,9 +131,10 @@ def explain(
     }
     bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
     devices = _devices(pending, decision, ledger, planner)
+    namespace = pod.metadata.namespace
     return Explanation(
         pod.key,
-        decision,
+        without_other_names(decision, namespace),
         best,
         _facts(found),
         pod.spec.node_name,
@@ -139,6 +143,7 @@ def explain(
         bound,
         _workload(pod),
         TenantFacts(*ledger.nodes.tenants.of(pod), ledger.nodes.tenants.tier_source(pod)),
+        evictions(decision, namespace),
     )
 
 
@@ -212,6 +217,7 @@ def render_text(explanation: Explanation) -> str:
     elif not decision.placed:
         lines.append(f"WHY      {decision.full_sentence()}")
         lines += _refused(decision)
+        lines += render_evictions(explanation.evictions)
         lines += render_section(explanation.devices)
     elif gang is None:
         lines += _placed(explanation)

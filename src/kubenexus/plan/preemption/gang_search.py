@@ -7,7 +7,7 @@ fewer victims      put back what the plan does not need, first by amounts, then 
 """
 
 import heapq
-from itertools import combinations
+from itertools import chain, combinations, islice
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,8 @@ from kubenexus.state.nodes import NodeColumns
 
 _MAX_DOMAINS: Final = 3  # of a level, that are tried
 _MAX_LEVELS: Final = 16
-_FEW: Final = 14  # elements of which all small sets are tried
+_FEW: Final = 14  # elements of which small sets are tried
+_MAX_SETS: Final = 2_000
 
 
 class GangCandidate(msgspec.Struct, gc=False):
@@ -48,16 +49,17 @@ class GangSearch:
         """Returns candidates, the cheapest first; none if no victims help."""
         if not self._counts.suffices(self._counts.free.with_victims()):
             return []
-        levels = self._pool.levels
+        levels, found = self._pool.levels, list[GangCandidate]()
         first = self._first_level(levels)
         for i, level in enumerate(levels[first:]):
             if i == _MAX_LEVELS or not self._trials.left:
                 self.cut = True
                 break
-            found = self._at_level(level)
-            if found:
-                return sorted(found, key=lambda each: each.victims.cost)
-        return []
+            found += self._at_level(level)
+            # What has to go with the chosen ones may be of a higher level: then a later level may be cheaper.
+            if any(each.victims.cost.priority <= level for each in found):
+                break
+        return sorted(found, key=lambda each: each.victims.cost)
 
     def _first_level(self, levels: list[int]) -> int:
         low, high = 0, len(levels) - 1
@@ -186,7 +188,7 @@ class GangSearch:
             chosen = self._rules.choose(index for each in gone for index in each.pods)
             if chosen is not None:
                 return self._fewer(GangCandidate(chosen, placed), level)
-        found = self._smallest(elements, len(elements) + 1, None)
+        found = self._smallest(elements, None)
         self.cut |= found is None
         return found
 
@@ -230,30 +232,35 @@ class GangSearch:
         )
 
     def _fewer(self, candidate: GangCandidate, level: int) -> GangCandidate:
-        """Tries all sets of fewer jobs, if there are few possible victims."""
+        """Tries other sets of victims, if there are few possible ones and fewer jobs or a lower priority might do."""
         among = np.flatnonzero(self._pool.level <= level).tolist()
-        if len(among) > 4 * _FEW or candidate.victims.cost.jobs == 1:
+        cost = candidate.victims.cost
+        if len(among) > 4 * _FEW or (cost.jobs == 1 and cost.priority <= level):
             return candidate
-        elements = self._elements.of(among, frozenset())
-        if len(elements) > _FEW:
-            return candidate
-        return self._smallest(elements, candidate.victims.cost.jobs, candidate) or candidate
+        return self._smallest(self._elements.of(among, frozenset()), candidate) or candidate
 
-    def _smallest(self, elements: list[Element], most: int, best: GangCandidate | None) -> GangCandidate | None:
+    def _smallest(self, elements: list[Element], best: GangCandidate | None) -> GangCandidate | None:
+        """Returns the cheapest set of few elements, or `best` if none is cheaper."""
         if len(elements) > _FEW:
             return best
-        for number in range(1, most):
-            for some in combinations(elements, number):
-                chosen = self._rules.choose(index for each in some for index in each.pods)
-                if chosen is None or (best is not None and best.victims.cost <= chosen.cost):
-                    continue
-                if not self._counts.suffices(self._without(chosen.pods)):
-                    continue
-                if not self._trials.left:
-                    return best
-                placements = self._trials.plan(chosen.pods)
-                if placements:
-                    best = GangCandidate(chosen, placements)
+        jobs = [int(self._pool.jobs[each.pods[0]]) for each in elements]
+        sets = islice(chain.from_iterable(combinations(range(len(elements)), n + 1) for n in range(_FEW)), _MAX_SETS)
+        levels = [self._elements.level(each) for each in elements]
+        for some in sets:
+            # Before all that has to go with them is known, which only adds to the cost.
+            least = (max(levels[i] for i in some), len({jobs[i] for i in some}))
+            if best is not None and (best.victims.cost.priority, best.victims.cost.jobs) < least:
+                continue
+            chosen = self._rules.choose(index for i in some for index in elements[i].pods)
+            if chosen is None or (best is not None and best.victims.cost <= chosen.cost):
+                continue
+            if not self._counts.suffices(self._without(chosen.pods)):
+                continue
+            if not self._trials.left:
+                return best
+            placements = self._trials.plan(chosen.pods)
+            if placements:
+                best = GangCandidate(chosen, placements)
         return best
 
     def _without(self, pods: frozenset[int]) -> Any:

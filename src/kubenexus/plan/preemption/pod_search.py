@@ -65,7 +65,9 @@ class PodSearch:
         levels = self._pool.levels
         first = self._first_level(levels, potential)
         found = self._by_amounts(levels[first], potential)
-        return found or self._exactly(levels, first, enough)
+        if found and found[0].victims.cost.priority <= levels[first]:
+            return found
+        return sorted(found + self._exactly(levels, first, enough), key=self._order)
 
     def _first_level(self, levels: list[int], potential: Any) -> int:
         """Returns the lowest level, by index, up to which victims free enough on some node."""
@@ -235,9 +237,10 @@ class PodSearch:
     ) -> ChosenVictims | None:
         """Tries fewer victims, or others if these are more than budgets allow."""
         level = max(self._elements.level(each) for each in gone)
-        among = [each for each in elements if self._elements.level(each) <= level] if chosen is not None else elements
+        right = chosen is not None and chosen.cost.priority <= level
+        among = [each for each in elements if self._elements.level(each) <= level] if right else elements
         out, tries, best = set(map(id, gone)), _MAX_COMBINATIONS, chosen
-        for number in range(1, len(gone) + (chosen is None)):
+        for number in range(1, len(gone) + (not right)):
             for some in combinations(among, number):
                 other = self._rules.choose(index for each in some for index in each.pods)
                 if other is None or (best is not None and best.cost <= other.cost):
