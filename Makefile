@@ -15,6 +15,8 @@ ORACLE       ?= tests/oracle/data
 NUMA_ORACLE  := $(if $(filter command line environment,$(origin ORACLE)),$(ORACLE),tests/numa_oracle/data)
 # Workloads in the format of kube-scheduler's benchmark: ours, or a folder of your own (docs/simulate.md).
 SCHEDULER_PERF ?= examples/workloads
+# openb, the trace of the FGD paper: a tiny one of ours, or a folder with the published files (docs/simulate.md).
+OPENB ?= examples/traces
 FUZZ_OBJECTS ?= 100000
 PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
@@ -23,7 +25,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +96,9 @@ numa-oracle: $(READY) ## compare our predictions about NUMA with recorded verdic
 
 simulate: $(READY) ## play workloads in virtual time (SCHEDULER_PERF=folder for kube-scheduler's own)
 	$(BIN)/kubenexus simulate scheduler-perf $(SCHEDULER_PERF) --label short --label integration-test
+
+openb: $(READY) ## GPU policies beside the published results of the FGD paper (OPENB=folder with the trace, OPENB_ARGS=...)
+	$(PY) -m bench.openb $(OPENB) $(OPENB_ARGS)
 
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
 	$(PY) -m bench $(BENCH_ARGS)

@@ -37,7 +37,7 @@ def test_every_command_in_a_document_is_a_make_target(document: str) -> None:
     assert {target for command in commands for target in command.split()} <= TARGETS
 
 
-@pytest.mark.parametrize("variable", ["ORACLE", "SCHEDULER_PERF"])
+@pytest.mark.parametrize("variable", ["ORACLE", "SCHEDULER_PERF", "OPENB"])
 def test_what_a_command_reads_is_in_the_repository(variable: str) -> None:
     (folder,) = re.findall(rf"^{variable} +\?= (\S+)$", MAKEFILE, re.MULTILINE)
     assert (ROOT / folder).is_dir()

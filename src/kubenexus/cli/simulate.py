@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from kubenexus.cli.simulate_traces import INTERRUPTED, openb, philly, trace
+
 if TYPE_CHECKING:
     from kubenexus.sim.perf.workload_run import Result, WorkloadFilter, WorkloadRun
-
-INTERRUPTED = 130  # the exit code that shells use
 
 
 @click.group()
 def simulate() -> None:
     """Play scenarios in virtual time: waits cost nothing, and the same seed gives the same decisions."""
+
+
+simulate.add_command(openb)
+simulate.add_command(philly)
+simulate.add_command(trace)
 
 
 @simulate.command("scheduler-perf")

@@ -1,0 +1,52 @@
+"""A cluster of a trace under one policy: jobs are decided and committed, or end."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.profile import ProfilePlugins
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.sim.replay.objects import JobObjects, node_object
+from kubenexus.sim.replay.traces.trace import WHOLE_GPU, TraceJob, TraceNode
+from kubenexus.state.ledger import Ledger
+
+
+class ReplayCluster:
+    """A ledger with the nodes, and the planner of the policy."""
+
+    def __init__(self, ledger: Ledger, plugins: ProfilePlugins) -> None:
+        self.ledger = ledger
+        self._planner = Planner(plugins)
+        self._objects = JobObjects(plugins.profile.name)
+        self.decisions = 0
+        left, total = ledger.nodes.devices.share, int(np.bitwise_count(ledger.nodes.devices.gpus).sum())
+        self.capacity = total * WHOLE_GPU  # GPUs in thousandths
+        self.held = self.capacity - int(left.sum())  # GPUs in thousandths that pods held at the start
+
+    def try_job(self, job: TraceJob, now: float) -> Decision:
+        """Decides for the job and, if it can be placed, commits it."""
+        made = self._objects.job(job)
+        decision = self._decide(made, now)
+        if decision.placed:
+            commit(decision, made, self.ledger, now)
+        return decision
+
+    def end(self, decision: Decision) -> None:
+        """Removes the pods of a job that was placed."""
+        for placement in decision.placements:
+            self.ledger.remove_pod(placement.pod)
+
+    def _decide(self, job: Job, now: float) -> Decision:
+        self.decisions += 1
+        return self._planner.decide(job, self.ledger.snapshot(), now)
+
+
+def ledger_of(nodes: Iterable[TraceNode], *, shared: bool) -> Ledger:
+    """Returns a ledger with the nodes of a trace. `shared`: pods may take parts of their GPUs."""
+    ledger = Ledger()
+    for node in nodes:
+        ledger.upsert_node(node_object(node, shared=shared))
+    ledger.read_devices()
+    return ledger

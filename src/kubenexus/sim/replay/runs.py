@@ -1,0 +1,61 @@
+"""Runs of a trace: every policy with every seed, on the same arrivals."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kubenexus.sim.replay.cluster import ReplayCluster, ledger_of
+from kubenexus.sim.replay.fill import fill
+from kubenexus.sim.replay.policies.named import policy_plugins
+from kubenexus.sim.replay.results import FillResult
+from kubenexus.sim.replay.timeline import play
+from kubenexus.sim.replay.timeline_result import TimelineResult
+from kubenexus.sim.replay.traces.trace import Trace
+from kubenexus.state.ledger import Ledger
+
+Result = FillResult | TimelineResult
+Progress = Callable[[int], None]
+
+
+class ReplayPlan(NamedTuple):
+    """A trace, and how the jobs of a run follow from it and the seed.
+
+    `start` makes the ledger that a run starts with; None: the trace's nodes, empty.
+    """
+
+    trace: Trace
+    arrivals: Callable[[Trace, int], Trace]
+    start: Callable[[], Ledger] | None = None
+
+    def ledger(self) -> Ledger:
+        if self.start is not None:
+            return self.start()
+        return ledger_of(self.trace.nodes, shared=any(job.shape.is_part for job in self.trace.jobs))
+
+
+def run_all(
+    plans: Sequence[ReplayPlan],
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    config: Path | None = None,
+    progress: Callable[[str, int], Progress] = lambda name, jobs: lambda done: None,
+) -> Iterator[Result]:
+    """Yields the result of each run. Ends after one that was interrupted. Raises KubeNexusError for an unknown policy
+    before the first run.
+
+    `progress` is called for each run with its name and its number of jobs; what it returns, with jobs that are done.
+    """
+    for policy in policies:
+        policy_plugins(policy, plans[0].trace, seeds[0], config)
+    for plan in plans:
+        for seed in seeds:
+            arrivals = plan.arrivals(plan.trace, seed)
+            for policy in policies:
+                told = progress(f"{plan.trace.name} {policy} {seed}", len(arrivals.jobs))
+                cluster = ReplayCluster(plan.ledger(), policy_plugins(policy, plan.trace, seed, config))
+                run = play if arrivals.has_departures else fill
+                result: Result = run(arrivals, cluster, policy=policy, seed=seed, progress=told)
+                yield result
+                if not result.complete:
+                    return
