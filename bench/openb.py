@@ -15,8 +15,8 @@ import click
 import msgspec
 
 from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.replay.report.tables import aligned
 from kubenexus.sim.replay.runs import ReplayPlan, run_all
-from kubenexus.sim.replay.tables import aligned
 from kubenexus.sim.replay.traces import openb
 from kubenexus.sim.replay.traces.trace import Trace
 

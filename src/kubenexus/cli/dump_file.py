@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from kubenexus.explain.cluster_dump import ClusterDump
 
 
-def open_dump(file: Path, own_tier: Collection[str] = ()) -> "ClusterDump":
-    """Returns the cluster of the file. Prints a warning for each object that cannot be used. `own_tier` are the
-    profiles whose pods may choose their tier."""
+def open_dump(file: Path, own_tier: Collection[str] = (), *, quiet: bool = False) -> "ClusterDump":
+    """Returns the cluster of the file. Prints a warning for each object that cannot be used, unless `quiet`. `own_tier`
+    are the profiles whose pods may choose their tier."""
     # Imported here to keep NumPy out of `kubenexus --version`.
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.explain.cluster_dump import read_dump
@@ -21,6 +21,6 @@ def open_dump(file: Path, own_tier: Collection[str] = ()) -> "ClusterDump":
         dump = read_dump(file.read_bytes(), str(file), own_tier)
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
-    for problem in dump.problems:
+    for problem in () if quiet else dump.problems:
         click.echo(f"warning: {problem}", err=True)
     return dump

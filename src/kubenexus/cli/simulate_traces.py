@@ -4,13 +4,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-if TYPE_CHECKING:
-    from kubenexus.sim.replay.runs import Progress, ReplayPlan, Result
+from kubenexus.cli.dump_file import open_dump
 
+if TYPE_CHECKING:
+    from kubenexus.sim.replay.report.fail_if import Condition
+    from kubenexus.sim.replay.runs import Progress, ReplayPlan, Result
+    from kubenexus.state.ledger import Ledger
+
+FAILED = 3  # the exit code if a condition of --fail-if holds
 INTERRUPTED = 130  # the exit code that shells use
 MAX_SEEDS = 1000
 _File = click.Path(path_type=Path)
@@ -23,6 +28,15 @@ def _shared_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--config", type=_File, help="A configuration file, whose profiles are policies, too."),
         click.option("--seeds", default="42", show_default=True, metavar="N[-N][,...]", help="One run for each."),
         click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True),
+        click.option("--against", metavar="NAME", help="A second policy, on the same arrivals: prints a comparison."),
+        click.option("--html", type=_File, help="With --against: write the comparison here, as one page with charts."),
+        click.option(
+            "--fail-if",
+            "conditions",
+            multiple=True,
+            metavar="CONDITION",
+            help="With --against: exit code 3 if it holds, such as 'wait.p95 > 1.05x'. May be given again.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -33,7 +47,8 @@ _POLICIES = """
     A policy is `shipped` (the profile of a scheduler without configuration), `kube-scheduler`, one of the FGD paper
     (`fgd`, `bestfit`, `dotprod`, `packing`, `clustering`, `random`), or a profile of --config by its schedulerName.
 
-    Exit code 1: something is wrong with the input; 130: interrupted, what was finished is printed.
+    Exit code 1: something is wrong with the input; 3: a condition of --fail-if holds; 130: interrupted, what was
+    finished is printed.
     """
 
 
@@ -95,46 +110,129 @@ def philly(jobs: Path, nodes: str, most: int | None, **shared: Any) -> None:
 
 
 @click.command(help=f"Play a trace of your own: JSON lines with nodes and jobs (docs/simulate.md).\n{_POLICIES}")
-@click.argument("file", metavar="TRACE.jsonl", type=_File)
+@click.argument("file", required=False, metavar="[TRACE.jsonl]", type=_File)
+@click.option(
+    "--cluster",
+    "dump_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Start with this cluster, a file that kubectl printed (`kubenexus explain --help`). Its pods without a node "
+    "arrive first.",
+)
+@click.option("--again", is_flag=True, help="With --cluster: all its pods arrive, in the order of their creation.")
 @_shared_options
-def trace(file: Path, **shared: Any) -> None:
+def trace(file: Path | None, dump_file: Path | None, again: bool, **shared: Any) -> None:
+    if file is None and dump_file is None:
+        raise click.UsageError("a TRACE.jsonl, a --cluster, or both are needed")
+    if again and dump_file is None:
+        raise click.UsageError("--again needs --cluster")
+    _run(lambda: [_own_plan(file, dump_file, again)], **shared)
+
+
+def _own_plan(file: Path | None, dump_file: Path | None, again: bool) -> "ReplayPlan":
+    from msgspec.structs import replace
+
     from kubenexus.base.errors import KubeNexusError
+    from kubenexus.sim.replay.dump_jobs import dump_jobs, remove_jobs
     from kubenexus.sim.replay.runs import ReplayPlan
     from kubenexus.sim.replay.traces.json_lines import read_lines
     from kubenexus.sim.replay.traces.trace import Trace
 
-    def plans() -> "list[ReplayPlan]":
-        nodes, jobs = read_lines(file)
-        for what, found in (("nodes", nodes), ("jobs", jobs)):
-            if not found:
-                raise KubeNexusError(f"{file}: no {what}")
-        return [ReplayPlan(Trace(file.stem, nodes, jobs), lambda each, seed: each)]
+    nodes, jobs = read_lines(file) if file is not None else ((), ())
+    if dump_file is not None:
+        known = dump_jobs(open_dump(dump_file).pods.values(), again=again)
+        later = float(len(known))
+        jobs = (*known, *(replace(job, at=job.at + later) for job in jobs))
+    if not jobs or (dump_file is None and not nodes):
+        raise KubeNexusError(f"{dump_file or file}: no {'jobs' if not jobs else 'nodes'}")
+    if dump_file is None:
+        return ReplayPlan(Trace(file.stem if file else "", nodes, jobs), lambda each, seed: each)
+    if nodes:
+        raise KubeNexusError(f"{file}: has nodes, and so has --cluster")
 
-    _run(plans, **shared)
+    def start() -> "Ledger":
+        return remove_jobs(open_dump(dump_file, quiet=True).ledger, known)
+
+    return ReplayPlan(Trace(dump_file.stem, (), jobs), lambda each, seed: each, start)
 
 
-def _run(
-    plans: "Callable[[], list[ReplayPlan]]", policies: tuple[str, ...], config: Path | None, seeds: str, output: str
-) -> None:
+class _Wanted(NamedTuple):
+    """The options that all traces share."""
+
+    policies: tuple[str, ...]
+    config: Path | None
+    seeds: str
+    output: str
+    against: str | None
+    html: Path | None
+    conditions: tuple[str, ...]
+
+
+def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
     """Runs all policies with all seeds. Prints each line of JSON as soon as it is known, and tables at the end."""
     from kubenexus.base.errors import KubeNexusError
 
-    results: list[Result] = []
+    wanted, results = _Wanted(**options), list[Any]()
+    policies = _policies(wanted)
     try:
-        _collect(results, plans, policies or ("shipped",), config, _seeds(seeds), output)
+        conditions = _conditions(wanted)
+        _collect(results, plans, policies, wanted.config, _seeds(wanted.seeds), wanted.output)
+        interrupted = any(not each.complete for each in results)
     except KubeNexusError as error:
         raise click.ClickException(" ".join(str(error).split())) from None
     except KeyboardInterrupt:
         interrupted = True
-    else:
-        interrupted = any(not each.complete for each in results)
-    if output == "table" and results:
-        from kubenexus.sim.replay.tables import tables
+    if wanted.output == "table" and results:
+        from kubenexus.sim.replay.report.tables import tables
 
         click.echo("\n".join(tables(results)))
     if interrupted:
         click.echo("interrupted", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
+    if wanted.against is not None:
+        _compare(results, policies, conditions, wanted)
+
+
+def _policies(wanted: _Wanted) -> tuple[str, ...]:
+    policies = wanted.policies or ("shipped",)
+    if wanted.against is None:
+        if wanted.html is not None or wanted.conditions:
+            raise click.UsageError("--html and --fail-if need --against")
+        return tuple(dict.fromkeys(policies))
+    if len(policies) > 1 or policies[0] == wanted.against:
+        raise click.UsageError("--against compares one --policy with another one")
+    return policies[0], wanted.against
+
+
+def _conditions(wanted: _Wanted) -> "list[Condition]":
+    from kubenexus.sim.replay.report.fail_if import parse_condition
+
+    return [parse_condition(text) for text in wanted.conditions]
+
+
+def _compare(
+    results: "list[Result]", policies: tuple[str, ...], conditions: "list[Condition]", wanted: _Wanted
+) -> None:
+    """Prints the comparison, writes the page and checks the conditions."""
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.sim.replay.report.compare import comparison_table, figures
+    from kubenexus.sim.replay.report.page import comparison_page
+
+    own, other = policies
+    found = figures(results, own, other)
+    if wanted.output == "table":
+        click.echo("\n" + "\n".join(comparison_table(found, own, other)))
+    try:
+        if wanted.html is not None:
+            wanted.html.write_text(comparison_page(results, found, own, other), encoding="utf-8")
+        failed = [reason for reason in (condition.check(found) for condition in conditions) if reason]
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {wanted.html}: {error.strerror}") from None
+    for reason in failed:
+        click.echo(f"FAILED: {reason}", err=True)
+    if failed:
+        raise click.exceptions.Exit(FAILED)
 
 
 def _collect(

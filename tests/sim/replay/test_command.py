@@ -38,6 +38,7 @@ def test_a_line_of_json_for_each_run() -> None:
         "placed",
         "allocated_at",
         "first_refusal_at",
+        "nodes_in_use",
         "digest",
         "decisions_per_s",
     ]
@@ -62,7 +63,7 @@ def test_a_table_over_all_seeds() -> None:
 def test_a_trace_with_departures() -> None:
     (found,) = lines(simulate("trace", TRACES / "slots.jsonl", "--output", "json"))
     assert found["never_started"] == 0
-    assert list(found["wait"]) == ["all", "1", "2", "8", "16"]
+    assert list(found["wait"]) == ["all", "1", "2", "8"]
     assert set(found["tenant_gpu_hours"]) == {"product", "research"}
 
 

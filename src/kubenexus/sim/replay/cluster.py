@@ -11,6 +11,8 @@ from kubenexus.plan.decide import Planner, commit
 from kubenexus.sim.replay.objects import JobObjects, node_object
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, TraceJob, TraceNode
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.resources import PODS
+from kubenexus.state.view import Nodes
 
 
 class ReplayCluster:
@@ -21,9 +23,9 @@ class ReplayCluster:
         self._planner = Planner(plugins)
         self._objects = JobObjects(plugins.profile.name)
         self.decisions = 0
-        left, total = ledger.nodes.devices.share, int(np.bitwise_count(ledger.nodes.devices.gpus).sum())
-        self.capacity = total * WHOLE_GPU  # GPUs in thousandths
-        self.held = self.capacity - int(left.sum())  # GPUs in thousandths that pods held at the start
+        # GPUs in thousandths: all, and those that pods held at the start.
+        self.capacity = int(np.bitwise_count(ledger.nodes.devices.gpus).sum()) * WHOLE_GPU
+        self.held = self.capacity - int(ledger.nodes.devices.share.sum()) + _held_without_names(ledger)
 
     def try_job(self, job: TraceJob, now: float) -> Decision:
         """Decides for the job and, if it can be placed, commits it."""
@@ -38,6 +40,11 @@ class ReplayCluster:
         for placement in decision.placements:
             self.ledger.remove_pod(placement.pod)
 
+    @property
+    def nodes_in_use(self) -> int:
+        """The number of nodes that run a pod."""
+        return int((self.ledger.nodes.resources.used[PODS] > 0).sum())
+
     def _decide(self, job: Job, now: float) -> Decision:
         self.decisions += 1
         return self._planner.decide(job, self.ledger.snapshot(), now)
@@ -50,3 +57,9 @@ def ledger_of(nodes: Iterable[TraceNode], *, shared: bool) -> Ledger:
         ledger.upsert_node(node_object(node, shared=shared))
     ledger.read_devices()
     return ledger
+
+
+def _held_without_names(ledger: Ledger) -> int:
+    """Returns the GPUs, in thousandths, of pods that another scheduler placed: which ones is not known."""
+    sets = Nodes(ledger.nodes).devices
+    return sum(int(np.maximum(sets.unnamed(name), 0).sum()) for name in sets.resources) * WHOLE_GPU

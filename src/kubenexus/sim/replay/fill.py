@@ -36,5 +36,5 @@ def fill(
         progress(len(trace.jobs) % STEP)
     except KeyboardInterrupt:
         run.complete = False
-    run.finish(stopwatch() - began, digest.hexdigest())
+    run.finish(stopwatch() - began, digest.hexdigest(), cluster)
     return run

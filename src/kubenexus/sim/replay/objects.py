@@ -15,7 +15,7 @@ from kubenexus.api.core import (
 )
 from kubenexus.api.gangs.job_key import gang_key
 from kubenexus.api.keys import gpu, network
-from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.meta import ObjectMeta, OwnerReference
 from kubenexus.framework.job import Job
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, JobShape, TraceJob, TraceNode
 
@@ -24,6 +24,8 @@ MAX_PODS = 1000  # of a node: traces do not limit them
 MODEL_LABEL = gpu.MODEL.key
 SIZE_LABEL = "gpus"  # on pods: the number of their GPUs, or PART
 PART = "part"
+# The owner of pods that end by themselves: the shipped profile packs them, and spreads pods without an owner.
+_BATCH_JOB = OwnerReference(kind="Job", name="job", api_version="batch/v1", controller=True)
 
 
 def node_object(node: TraceNode, *, shared: bool) -> Node:
@@ -49,6 +51,8 @@ class JobObjects:
 
     def job(self, job: TraceJob) -> Job:
         """Returns the job: a single pod, or a gang of all its pods."""
+        if job.objects:
+            return Job(key=job.objects[0].key, pods=job.objects, minimum=len(job.objects))
         names = [job.name] if job.pods == 1 else [f"{job.name}-{i}" for i in range(job.pods)]
         pods = tuple([self._pod(job, name) for name in names])
         key = pods[0].key if job.pods == 1 else gang_key(job.tenant, "replay", job.name)
@@ -63,6 +67,7 @@ class JobObjects:
             uid=f"{job.tenant}/{name}",
             labels={SIZE_LABEL: size_of(shape)} if shape.gpus else {},
             annotations=notes,
+            owner_references=[] if job.duration is None else [_BATCH_JOB],
         )
         return Pod(metadata=metadata, spec=self._spec(shape))
 

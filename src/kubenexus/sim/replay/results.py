@@ -22,6 +22,7 @@ class FillResult(msgspec.Struct, gc=False):
     pods: int = 0
     placed: int = 0
     first_refusal_at: float | None = None
+    nodes_in_use: int = 0
     complete: bool = True
     seconds: float = 0.0
     digest: str = ""
@@ -42,8 +43,8 @@ class FillResult(msgspec.Struct, gc=False):
         if not placed and self.first_refusal_at is None:
             self.first_refusal_at = round(100 * arrived / self.capacity, 2) if self.capacity else 0.0
 
-    def finish(self, seconds: float, digest: str) -> None:
-        self.seconds, self.digest = seconds, digest
+    def finish(self, seconds: float, digest: str, cluster: ReplayCluster) -> None:
+        self.seconds, self.digest, self.nodes_in_use = seconds, digest, cluster.nodes_in_use
 
     @property
     def decisions_per_s(self) -> float:
@@ -77,6 +78,7 @@ class FillResult(msgspec.Struct, gc=False):
             "placed": self.placed,
             "allocated_at": {str(percent): self.allocated_at(percent) for percent in steps(last)},
             "first_refusal_at": self.first_refusal_at,
+            "nodes_in_use": self.nodes_in_use,
             "digest": self.digest,
             "decisions_per_s": self.decisions_per_s,
         }

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from kubenexus.api.core import Pod
+
 WHOLE_GPU = 1000  # thousandths
 
 
@@ -43,7 +45,8 @@ class JobShape(msgspec.Struct, frozen=True, gc=False):
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
     """A job: `pods` pods of one shape, placed together or not at all.
 
-    It arrives at `at` and runs for `duration` seconds; None: it never ends.
+    It arrives at `at` and runs for `duration` seconds; None: it never ends. `objects` are its pods where these exist
+    already; without, they are made from the shape.
     """
 
     name: str
@@ -52,6 +55,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     duration: float | None = None
     pods: int = 1
     tenant: str = "default"
+    objects: tuple[Pod, ...] = ()
 
     @property
     def milli(self) -> int:

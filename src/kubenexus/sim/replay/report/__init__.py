@@ -1,0 +1,1 @@
+"""Results as tables, as a comparison of two policies, and as a page."""
