@@ -24,6 +24,7 @@ from kubenexus.plugins.node_resources.balanced_allocation import NodeResourcesBa
 from kubenexus.plugins.node_resources.fit import NodeResourcesFit
 from kubenexus.plugins.node_unschedulable import NodeUnschedulable
 from kubenexus.plugins.node_volume_limits import NodeVolumeLimits
+from kubenexus.plugins.numa.plugin import NUMATopology
 from kubenexus.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.scheduling_gates import SchedulingGates
@@ -71,11 +72,13 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (NetworkFabricScore, 3),
     (TopologyScoring, 3),
 )
+# Known by name, and off unless a configuration enables them.
+OPTIONAL: tuple[Any, ...] = (NUMATopology,)
 # In the shipped profile utilization counts four times as much as in kube-scheduler's (NodeResourcesFit and
 # WorkloadAwareScoring), and so does what users and administrators ask for, in the same proportion.
 REQUESTED_FACTOR = 4
 REQUESTED = (TaintToleration, NodeAffinity, PodTopologySpread, InterPodAffinity)
-BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
+BUILT_IN: dict[str, Factory] = built_in_table([*(plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)), *OPTIONAL])
 
 
 def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:

@@ -40,6 +40,7 @@ from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
+from kubenexus.state.numa.reports import NumaReports
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
@@ -77,6 +78,7 @@ class Ledger:
         self._blocked_nodes = BlockedNodes()
         self._device_classes: dict[str, str] = {}
         self._inventory = DeviceInventory()
+        self._numa_reports = NumaReports(self.nodes)
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
 
@@ -86,6 +88,7 @@ class Ledger:
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
         self._inventory.set_facts(name, node_facts(node))
+        self._numa_reports.set_capacity(node)
         if self.nodes.node_changes.mark == mark:
             return set()
         self.generation += 1
@@ -94,6 +97,7 @@ class Ledger:
             self.nodes.set_blocked(row, name in self._blocked_nodes)
             if self._pods_by_node.on(name) or self.reservations.on(name):
                 self._recount(row)
+            self._read_numa(name)
         return {row} | self._count_first(offered_first)
 
     def remove_node(self, name: str) -> set[int]:
@@ -105,6 +109,7 @@ class Ledger:
         self.nodes.remove(name)
         self.generation += 1
         self._inventory.set_facts(name, NO_FACTS)
+        self._numa_reports.forget(name)
         return {row}
 
     def upsert_resource_slice(self, thing: ResourceSlice) -> None:
@@ -126,6 +131,7 @@ class Ledger:
         left. The scheduling loop does this in portions before it decides; `snapshot` reads all that is left."""
         for node, devices in self._inventory.read(most):
             self.set_devices(node, devices)
+            self._read_numa(node)
         return self._inventory.unread
 
     def take_node_warnings(self) -> dict[str, tuple[str, ...]]:
@@ -486,6 +492,11 @@ class Ledger:
             self.nodes.add_pod(row, record)
         for reserved in self.reservations.on(self.nodes.names[row]):
             self.nodes.count_reserved(row, reserved.footprint, +1)
+
+    def _read_numa(self, node: str) -> None:
+        """Reads what a node reports about its NUMA nodes, if anything, and counts pods that the report has not seen."""
+        if self._numa_reports.read(node, self._inventory.topology(node), self._pods_by_node.on(node)):
+            self.generation += 1
 
     def _count_first(self, resources: list[str]) -> set[int]:
         """Counts what pods already hold of resources that a node offers for the first time. Returns the rows."""

@@ -25,6 +25,7 @@ from kubenexus.state.devices.columns import DeviceColumns
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
+from kubenexus.state.numa.columns import NumaColumns
 from kubenexus.state.pod_columns import PodColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import HostPortUse
@@ -62,6 +63,7 @@ class NodeColumns:
         self.images = ImageColumns()
         self.ports = HostPortUse()
         self.devices = DeviceColumns(self.capacity)
+        self.numa = NumaColumns(self.capacity)
         self.pods = PodColumns(self.labels)
         self.tenants = Tenants() if tenants is None else tenants
         self.default_selectors = DefaultSelectors()
@@ -121,6 +123,7 @@ class NodeColumns:
         self.features[row] = frozenset()
         self.resources.set_allocatable(row, ())
         self.devices.clear(row)
+        self.numa.clear(row)
         self.names[row] = ""
         del self._seals[row]
         self.count -= 1
@@ -138,6 +141,8 @@ class NodeColumns:
             self.ports.charge(row, footprint.ports, +1, undo)
         if record.device_shares:
             self.devices.charge(row, record.device_shares, footprint.amounts, +1, undo)
+        if record.numa is not None and self.numa.any:
+            self.numa.add_pod(row, record, undo)
         self._enter(record, row)
         if undo is not None:
             undo.call(lambda: self._leave(record, row))
@@ -153,6 +158,8 @@ class NodeColumns:
             self.ports.charge(row, footprint.ports, -1, undo)
         if record.device_shares:
             self.devices.charge(row, record.device_shares, footprint.amounts, -1, undo)
+        if record.numa is not None and self.numa.any:
+            self.numa.remove_pod(row, record, undo)
         self._leave(record, row)
         if undo is not None:
             undo.call(lambda: self._enter(record, row))
@@ -172,6 +179,7 @@ class NodeColumns:
         self.resources.clear_use(row)
         self.ports.clear(row)
         self.devices.clear_use(row)
+        self.numa.clear_use(row, residents)
         self.usage_changed(row)
 
     def usage_changed(self, row: int) -> None:
@@ -253,7 +261,7 @@ class NodeColumns:
         self.capacity *= 2
         for name in ("alive", "cordoned", "blocked", "name_hash", "tie_break"):
             setattr(self, name, grow(getattr(self, name), self.capacity))
-        for columns in (self.resources, self.labels, self.taints, self.devices, self.volumes):
+        for columns in (self.resources, self.labels, self.taints, self.devices, self.numa, self.volumes):
             columns.grow(self.capacity)
 
 

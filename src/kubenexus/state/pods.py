@@ -10,6 +10,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.meta import OwnerReference
+from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
@@ -54,6 +55,7 @@ class PodRecord(msgspec.Struct, gc=False):
     terms: tuple[AffinityTerm, ...] = ()
     mounts: PodVolumes | None = None
     volume_choices: tuple[VolumeChoice, ...] = ()
+    numa: PodDemand | None = None  # what it wants of the managers of its kubelet
     terminating: bool = False
     endless: bool = False
     started_at: float = math.inf  # by its status; a pod that has not started yet counts as younger than all others
@@ -122,6 +124,7 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         device_shares=devices,
         terms=terms,
         mounts=mounts,
+        numa=_read(numa_demand, pod, None)[0],
         terminating=bool(meta.deletion_timestamp),
         endless=serving,
         started_at=parse_timestamp(pod.status.start_time, math.inf) if pod.status.start_time else math.inf,

@@ -7,7 +7,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.numa.admission import admit
 from kubenexus.api.numa.machine import NumaNode
 from kubenexus.api.numa.pod_demand import pod_demand, qos_class
-from kubenexus.api.numa.reported_node import KubeletOptions, ReportedNode, reported_node
+from kubenexus.api.numa.reported_node import KubeletOptions, ReportedNode, Totals, reported_node
 from kubenexus.base.errors import Malformed
 from tests.api.numa.builders import GPU, Row, a_numa_node, a_numa_pod, an_nrt, guaranteed
 
@@ -19,7 +19,7 @@ def seen(
     *args: object, pods: tuple[Pod, ...] = (), options: KubeletOptions | None = None, **nrt: object
 ) -> ReportedNode:
     demands = [pod_demand(pod) for pod in pods]
-    found = reported_node(an_nrt(*args, **nrt), a_numa_node(), {}, demands, options or KubeletOptions())  # type: ignore[arg-type]
+    found = reported_node(an_nrt(*args, **nrt), Totals(), demands, options or KubeletOptions())  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -60,20 +60,20 @@ def test_the_policy_of_the_kubelet(policy: str, scope: str, old: list[str], expe
     nrt = an_nrt([{"cpu": EIGHT}], policy, scope, topology_policies=old)
     if not scope:
         nrt = msgspec.structs.replace(nrt, attributes=nrt.attributes[:1])
-    found = reported_node(nrt, a_numa_node(), {})
+    found = reported_node(nrt, Totals())
     assert found is not None
     assert (found.kubelet.policy, found.kubelet.pod_scope) == expected
 
 
 @pytest.mark.parametrize("count", [0, 9])
 def test_no_zones_or_more_than_a_kubelet_handles_tell_nothing(count: int) -> None:
-    assert reported_node(an_nrt([{"cpu": EIGHT}] * count), a_numa_node(), {}) is None
+    assert reported_node(an_nrt([{"cpu": EIGHT}] * count), Totals()) is None
 
 
 @pytest.mark.parametrize("zone", [{"cpu": (5000, 5000, 1)}, {GPU: (600, 600, 1)}], ids=["CPUs", "devices"])
 def test_a_zone_beyond_any_machine_is_refused(zone: dict[str, Row]) -> None:
     with pytest.raises(Malformed):
-        reported_node(an_nrt([zone]), a_numa_node(), {})
+        reported_node(an_nrt([zone]), Totals())
 
 
 FULL = KubeletOptions(full_cores_only=True)
@@ -104,9 +104,8 @@ def test_what_is_told_about_cores_goes_first() -> None:
 
 
 def test_unhealthy_devices_and_devices_without_a_numa_node_are_counted() -> None:
-    node = a_numa_node(resources={GPU: 5})
-    node = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, capacity={GPU: "6"}))
-    found = reported_node(an_nrt([{GPU: (2, 2, 1)}, {GPU: (1, 1, 1)}]), node, {GPU: 2})
+    totals = Totals({GPU: 6}, {GPU: 5}, {GPU: 2})
+    found = reported_node(an_nrt([{GPU: (2, 2, 1)}, {GPU: (1, 1, 1)}]), totals)
     assert found is not None
     assert [(device.numa, device.healthy) for device in found.machine.devices[GPU]] == [
         (1, True),

@@ -137,6 +137,43 @@ GPU = define_key(
     aliases=("gpu.kubenexus.io/gpu<g>-numa",),
 )
 
+FULL_CORES = define_key(
+    "numa.kubenexus.io/full-pcpus-only",
+    on="Node",
+    values=Bool(),
+    default=False,
+    kind=KeyKind.LABEL,
+    meaning="The kubelet's CPU Manager has the option `full-pcpus-only`. No NodeResourceTopology tells it.",
+)
+
+SPREAD_CPUS = define_key(
+    "numa.kubenexus.io/distribute-cpus-across-numa",
+    on="Node",
+    values=Bool(),
+    default=False,
+    kind=KeyKind.LABEL,
+    meaning="The kubelet's CPU Manager has the option `distribute-cpus-across-numa`.",
+)
+
+PREFER_CLOSEST = define_key(
+    "numa.kubenexus.io/prefer-closest-numa-nodes",
+    on="Node",
+    values=Bool(),
+    default=False,
+    kind=KeyKind.LABEL,
+    meaning="The kubelet's Topology Manager has the option `prefer-closest-numa-nodes`.",
+)
+
+THREADS = define_key(
+    "numa.kubenexus.io/threads-per-core",
+    on="Node",
+    values=Int(least=1, most=8, example="2"),
+    default=0,
+    otherwise="concluded from the CPUs in use",
+    kind=KeyKind.LABEL,
+    meaning="How many CPUs a core has; with `full-pcpus-only` a pod gets whole cores.",
+)
+
 NFD = define_key(
     "feature.node.kubernetes.io/memory-numa",
     on="Node",

@@ -38,22 +38,32 @@ _ALIGNING: Final = frozenset({RESTRICTED, SINGLE_NUMA_NODE})  # policies that gi
 Amounts = dict[str, list[int]]
 
 
-def add_hidden(kubelet: Kubelet, machine: Machine, reported: Usage, pods: Sequence[PodDemand]) -> Usage:
-    """Returns the usage with what the report hides. `pods` are in the order in which the kubelet admitted them."""
+class Explained(msgspec.Struct, frozen=True):
+    """The usage with what the report hides. `steps`: the usage before the first pod and after each, if it is known
+    what each pod holds."""
+
+    usage: Usage
+    steps: tuple[Usage, ...] = ()
+
+
+def add_hidden(kubelet: Kubelet, machine: Machine, reported: Usage, pods: Sequence[PodDemand]) -> Explained:
+    """Returns what the pods on a node hold. `pods` are in the order in which the kubelet admitted them."""
     caring = [pod for pod in pods if pod.cares]
-    if not caring or not (kubelet.static_cpus or kubelet.static_memory):
-        return reported
+    if not caring:
+        return Explained(reported)
     target = _used(machine, reported)
     replayed = _replay(kubelet, machine, target, caring)
-    if replayed is not None:
-        return replayed
+    if replayed:
+        return Explained(replayed[-1], tuple(replayed) if len(caring) == len(pods) else ())
+    if not (kubelet.static_cpus or kubelet.static_memory):
+        return Explained(reported)
     usage = reported.copy()
     for zone in range(machine.zones):
         usage.blocks[zone] = int(any(target.get(kind, (0,) * machine.zones)[zone] for kind in machine.memory))
     found = _Search(kubelet, machine, target, [*_units(kubelet, caring)]).run()
     for unit, zones in found or ():
         _hold(machine, usage, unit, zones, zones if kubelet.policy in _ALIGNING else machine.all_zones)
-    return usage
+    return Explained(usage)
 
 
 def _used(machine: Machine, usage: Usage) -> Amounts:
@@ -73,18 +83,20 @@ def _by_zone(machine: Machine, resource: str, chosen: int) -> list[int]:
     return [sum(numa >> zone & 1 for numa in zones) for zone in range(machine.zones)]
 
 
-def _replay(kubelet: Kubelet, machine: Machine, target: Amounts, pods: Sequence[PodDemand]) -> Usage | None:
-    """Returns the usage after admitting the pods again, if the visible part of it is the target."""
+def _replay(kubelet: Kubelet, machine: Machine, target: Amounts, pods: Sequence[PodDemand]) -> list[Usage]:
+    """Returns the usage before and after admitting each pod again; nothing unless the visible part is the target."""
     usage = idle(machine)
     left = {name: amounts.copy() for name, amounts in target.items()}
+    steps = [usage.copy()]
     for pod in pods:
         said = admit_to_managers(pod, kubelet, machine, usage)
         if not said.admitted:
-            return None
+            return []
+        steps.append(usage.copy())
         for container in pod.containers:
             if not container.leaves_for_reuse and not _deduct(machine, left, said.containers[container.name]):
-                return None
-    return None if any(amount for amounts in left.values() for amount in amounts) else usage
+                return []
+    return [] if any(amount for amounts in left.values() for amount in amounts) else steps
 
 
 def _deduct(machine: Machine, left: Amounts, allocation: Allocation) -> bool:

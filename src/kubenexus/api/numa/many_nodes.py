@@ -24,7 +24,8 @@ ANYWHERE: Final = 0  # instead of a set of NUMA nodes: no preference
 
 class NumaTable(msgspec.Struct):
     """Amounts by node and NUMA node. `whole_cores` are free CPUs of cores without a reserved CPU. `loose` are free
-    devices that no NUMA node is known of, `known_devices` all devices of a row."""
+    devices that no NUMA node is known of, `known_devices` all devices of a row, `usable_cpus` all CPUs but reserved
+    ones."""
 
     kubelet: Kubelet
     zones: int
@@ -41,6 +42,7 @@ class NumaTable(msgspec.Struct):
     loose_devices: dict[str, Amounts]
     known_devices: dict[str, Amounts]
     distances: Amounts
+    usable_cpus: Amounts
 
     @property
     def rows(self) -> int:
@@ -95,6 +97,7 @@ def numa_table(kubelet: Kubelet, nodes: Sequence[tuple[Machine, Usage]]) -> Numa
         },
         {name: column(lambda machine, _, name=name: len(machine.devices.get(name, ()))) for name in resources},  # type: ignore[misc]
         column(lambda machine, _: machine.distances or ((10,) * zones,) * zones),  # type: ignore[arg-type, return-value]
+        column(lambda machine, _: by_zone(machine, ~machine.reserved)),
     )
 
 

@@ -9,6 +9,7 @@ from kubenexus.api.core import Container, Pod, ResourceList, ResourceRequirement
 from kubenexus.api.quantity import NANO, to_milli, to_nano, to_units
 from kubenexus.api.resource_names import CPU, MEMORY, is_extended
 
+MAX_CONTAINERS: Final = 64  # of a pod whose NUMA nodes are predicted; what each gets takes up to a millisecond
 GUARANTEED: Final = "Guaranteed"
 BURSTABLE: Final = "Burstable"
 _BEST_EFFORT: Final = "BestEffort"
@@ -44,6 +45,18 @@ class PodDemand(msgspec.Struct, frozen=True, gc=False):
         return bool(self.cpus or self.memory is None or self.memory or self.devices) or any(
             each.cpus or each.memory is None or each.memory or each.devices for each in self.containers
         )
+
+
+def numa_demand(pod: Pod) -> PodDemand | None:
+    """Returns what a pod asks of the managers, or None if nothing. Called for each pod: a pod without limits, as most
+    are, is neither Guaranteed nor has devices."""
+    if not any([container.resources.limits for container in pod.spec.containers]):  # noqa: C419
+        return None
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    if len(containers) > MAX_CONTAINERS:
+        return None
+    found = pod_demand(pod)
+    return found if found.cares else None
 
 
 def pod_demand(pod: Pod) -> PodDemand:

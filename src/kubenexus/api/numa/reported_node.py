@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.api.core import Node
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology, Zone
 from kubenexus.api.numa.hidden import add_hidden
 from kubenexus.api.numa.machine import (
@@ -61,12 +60,15 @@ NO_OPTIONS: Final = KubeletOptions()
 
 
 class ReportedNode(msgspec.Struct, frozen=True, gc=False):
-    """What a node tells about its NUMA nodes. `ids` are their numbers, by position."""
+    """What a node tells about its NUMA nodes. `ids` are their numbers, by position. `steps`: see `hidden.Explained`.
+    `visible` is the usage without what the report hides."""
 
     kubelet: Kubelet
     machine: Machine
     usage: Usage
     ids: tuple[int, ...]
+    visible: Usage
+    steps: tuple[Usage, ...] = ()
 
 
 class _Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -77,16 +79,23 @@ class _Amounts(msgspec.Struct, frozen=True, gc=False):
     available: tuple[int, ...]
 
 
+class Totals(msgspec.Struct, frozen=True, gc=False):
+    """The extended resources of a node: what it has, what is healthy of that, and what its pods request."""
+
+    capacity: Mapping[str, int] = {}
+    allocatable: Mapping[str, int] = {}
+    used: Mapping[str, int] = {}
+
+
 def reported_node(
     nrt: NodeResourceTopology,
-    node: Node,
-    used: Mapping[str, int],
+    totals: Totals,
     pods: Sequence[PodDemand] = (),
     options: KubeletOptions = NO_OPTIONS,
 ) -> ReportedNode | None:
     """Returns what a node tells, or None if that is nothing to predict from. Raises Malformed.
 
-    `used` are the requests of its pods, `pods` what these want of the managers, in the order of their admission.
+    `pods` is what the pods want of the managers that the report has, in the order of their admission.
     """
     zones = _zones(nrt)
     if not zones:
@@ -98,7 +107,7 @@ def reported_node(
     memory = {kind: found for kind, found in amounts.items() if kind == MEMORY or kind.startswith("hugepages-")}
     threads = options.threads or _threads(options, cpus, pods)
     layout, reserved, free = _cpus(cpus if static else None, len(zones), threads, _distances(zones))
-    devices, free_devices = _devices(amounts, node, used, len(zones))
+    devices, free_devices = _devices(amounts, totals, len(zones))
     policy, pod_scope = _policy(nrt)
     kubelet = Kubelet(
         policy=policy,
@@ -119,7 +128,8 @@ def reported_node(
         [0] * len(zones),
         free_devices,
     )
-    return ReportedNode(kubelet, machine, add_hidden(kubelet, machine, usage, pods), ids)
+    explained = add_hidden(kubelet, machine, usage, pods)
+    return ReportedNode(kubelet, machine, explained.usage, ids, usage, explained.steps)
 
 
 def _zones(nrt: NodeResourceTopology) -> list[Zone]:
@@ -215,15 +225,15 @@ def _row(first: int, number: int) -> int:
 
 
 def _devices(
-    amounts: Mapping[str, _Amounts], node: Node, used: Mapping[str, int], zones: int
+    amounts: Mapping[str, _Amounts], totals: Totals, zones: int
 ) -> tuple[dict[str, tuple[Device, ...]], dict[str, int]]:
     """Returns the devices of each resource, and which are free: those in use come first on each NUMA node."""
     devices: dict[str, tuple[Device, ...]] = {}
     free: dict[str, int] = {}
-    for resource in sorted({name for name in (*node.status.allocatable, *amounts) if is_extended(name)}):
+    for resource in sorted({name for name in (*totals.allocatable, *amounts) if is_extended(name)}):
         found = amounts.get(resource)
-        allocatable = to_units(node.status.allocatable.get(resource, "0"))
-        unhealthy = to_units(node.status.capacity.get(resource, "0")) - allocatable
+        allocatable = totals.allocatable.get(resource, 0)
+        unhealthy = totals.capacity.get(resource, 0) - allocatable
         made: list[Device] = []
         left = 0
         rows = zip(found.allocatable, found.available, strict=True) if found else ()
@@ -233,7 +243,7 @@ def _devices(
             made += [Device(1 << zone)] * total
         elsewhere = max(allocatable - len(made), 0)
         _check_number(resource, len(made) + elsewhere + max(unhealthy, 0))
-        taken = min(max(used.get(resource, 0) - (len(made) - left.bit_count()), 0), elsewhere)
+        taken = min(max(totals.used.get(resource, 0) - (len(made) - left.bit_count()), 0), elsewhere)
         left |= _row(len(made) + taken, elsewhere - taken)
         made += [Device()] * elsewhere
         made += _unhealthy(found, max(unhealthy, 0))

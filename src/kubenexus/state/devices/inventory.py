@@ -46,6 +46,10 @@ class DeviceInventory:
         if self._sources.set_topology(node, thing):
             self._mark((node,))
 
+    def topology(self, node: str) -> NodeResourceTopology | None:
+        """Returns the NodeResourceTopology of a node."""
+        return self._sources.topology(node)
+
     def read(self, most: int | None = None) -> Iterator[tuple[str, NodeDevices]]:
         """Yields marked nodes with their devices, at most so many, and takes their marks away."""
         for node in list(islice(self._unread, most)):

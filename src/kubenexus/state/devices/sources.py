@@ -89,6 +89,9 @@ class DeviceSources:
             self._topologies[node] = fresh
         return True
 
+    def topology(self, node: str) -> NodeResourceTopology | None:
+        return self._topologies.get(node)
+
     def read(self, node: str) -> NodeDevices:
         """Returns the devices of a node."""
         names = [name for pool in self._pools.get(node, ()) for name in self._by_pool[pool] if self._is_read(pool)]

@@ -1,0 +1,1 @@
+"""NUMATopology: pods go where their kubelet admits them, and to NUMA nodes that suit them."""

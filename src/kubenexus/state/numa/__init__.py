@@ -1,0 +1,1 @@
+"""What is free on the NUMA nodes of every row."""

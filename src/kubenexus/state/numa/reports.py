@@ -1,0 +1,84 @@
+"""Reads what nodes report about their NUMA nodes into the columns."""
+
+import math
+from collections.abc import Iterable
+
+from kubenexus.api.core import Node
+from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.numa.node_options import node_options
+from kubenexus.api.numa.reported_node import ReportedNode, Totals, reported_node
+from kubenexus.api.quantity import to_units
+from kubenexus.api.resource_names import is_extended
+from kubenexus.base.errors import Malformed
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import PodRecord, PodStage
+
+
+class NumaReports:
+    """The ledger owns it. Reading a report takes up to a few milliseconds, so it is done in portions, as for devices
+    (`Ledger.read_devices`)."""
+
+    def __init__(self, nodes: NodeColumns) -> None:
+        self._nodes = nodes
+        self._unhealthy: dict[str, dict[str, int]] = {}  # by node: capacity of resources with unhealthy devices
+
+    def set_capacity(self, node: Node) -> None:
+        """Records the capacity of a node's extended resources that is above the allocatable amount."""
+        capacity, offered = node.status.capacity, node.status.allocatable
+        if capacity == offered:
+            return
+        found = {
+            name: amount
+            for name, text in capacity.items()
+            if text != offered.get(name) and is_extended(name) and (amount := _units(text)) > 0
+        }
+        if found or node.metadata.name in self._unhealthy:
+            self._unhealthy[node.metadata.name] = found
+
+    def forget(self, node: str) -> None:
+        self._unhealthy.pop(node, None)
+
+    def read(self, node: str, nrt: NodeResourceTopology | None, residents: Iterable[PodRecord]) -> bool:
+        """Reads the report of a node into its row. Returns whether the row changed."""
+        row = self._nodes.row_of.get(node)
+        if row is None:
+            return False
+        changed = self._nodes.numa.clear(row) if nrt is None else self._set(row, node, nrt, residents)
+        if changed:
+            self._nodes.node_changes.record(row)
+        return changed
+
+    def _set(self, row: int, node: str, nrt: NodeResourceTopology, residents: Iterable[PodRecord]) -> bool:
+        pods = sorted(residents, key=lambda record: (record.started_at, record.assumed_at, record.key))
+        seen = [record for record in pods if is_seen(record)]
+        reported = self._reported(row, node, nrt, seen)
+        if reported is None:
+            return self._nodes.numa.clear(row)
+        self._nodes.numa.set(row, reported, seen, [record for record in pods if not is_seen(record)])
+        return True
+
+    def _reported(
+        self, row: int, node: str, nrt: NodeResourceTopology, seen: Iterable[PodRecord]
+    ) -> ReportedNode | None:
+        resources = self._nodes.resources
+        offers = {name: resources.alloc.item(index, row) for name, index in resources.index.items() if "/" in name}
+        used = {name: resources.used.item(index, row) for name, index in resources.index.items() if "/" in name}
+        allocatable = {name: amount for name, amount in offers.items() if amount}
+        totals = Totals({**allocatable, **self._unhealthy.get(node, {})}, allocatable, used)
+        demands = [record.numa for record in seen if record.numa is not None]
+        try:
+            return reported_node(nrt, totals, demands, node_options(self._nodes.labels.of_row(row)))
+        except Malformed:
+            return None  # unknown: nothing is predicted for this node
+
+
+def is_seen(record: PodRecord) -> bool:
+    """Returns whether a report that arrives now counts a pod: its kubelet has started it."""
+    return record.stage is PodStage.BOUND and record.started_at < math.inf
+
+
+def _units(text: object) -> int:
+    try:
+        return to_units(text)  # type: ignore[arg-type]
+    except Malformed:
+        return 0
