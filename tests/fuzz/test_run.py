@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins.node_resources.fit import NodeResourcesFit
 from kubenexus.state.ledger import Ledger

@@ -8,10 +8,10 @@ import pytest
 
 from kubenexus.framework.profile import Profile
 from kubenexus.plugins import default_profile
-from kubenexus.testing.oracle import comparability, compare_run, judge, report, upstream
+from kubenexus.testing.oracle import compare_run, judge, upstream
 from kubenexus.testing.oracle.__main__ import main
 from kubenexus.testing.oracle.comparison_counts import Key
-from tests.oracle.builders import CASE, TOO_SMALL, VECTORS, a_case, aspects, judged, written
+from tests.oracle.builders import CASE, VECTORS, a_case, aspects, judged, written
 
 
 @pytest.fixture
@@ -160,40 +160,6 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     assert aspects(together) == {"best", "choice"}
 
 
-def with_claims(case: dict[str, Any]) -> None:
-    case["case"]["incoming"][0]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
-
-
-def with_a_backed_resource(case: dict[str, Any]) -> None:
-    """`web` asks for what the DeviceClass backs and a device plugin offers on node `b` alone."""
-    case["case"]["objects"]["deviceClasses"] = [{"metadata": {"name": "d"}, "spec": {"extendedResourceName": "x.io/y"}}]
-    case["case"]["objects"]["nodes"][1]["status"]["allocatable"]["x.io/y"] = "1"
-    case["case"]["incoming"][0]["spec"]["containers"][0]["resources"]["requests"]["x.io/y"] = "1"
-    case["expected"]["pods"]["team/web"]["requests"]["x.io/y"] = 1
-
-
-@pytest.mark.parametrize(
-    ("make", "nodes", "others"),
-    [
-        pytest.param(with_claims, 3, 4, id="a pod with device claims"),
-        pytest.param(with_a_backed_resource, 2, 2, id="a resource that a DeviceClass backs, on nodes without it"),
-    ],
-)
-def test_what_is_refused_until_device_claims_are_built_is_left_and_counted_by_itself(
-    tmp_path: Path, make: Callable[[dict[str, Any]], None], nodes: int, others: int
-) -> None:
-    case = a_case()
-    make(case)
-    tally = judged(tmp_path, case)
-    assert tally.agreed, tally.differences
-    assert tally.not_compared[Key("small", "feasible")] == nodes
-    assert dict(tally.because) == {
-        comparability.NOT_BUILT: nodes + others + 1
-    }  # node c was refused first by another plugin
-    assert tally.compared[Key("small", "filter", "NodeResourcesFit")] == 6
-    assert f"not compared, {nodes + others + 1}: {comparability.NOT_BUILT}" in list(report.findings(tally))
-
-
 def test_a_device_class_that_no_pod_needs_leaves_nothing_out(tmp_path: Path) -> None:
     case = a_case()
     case["case"]["objects"]["deviceClasses"] = [{"metadata": {"name": "d"}, "spec": {"extendedResourceName": "x.io/y"}}]
@@ -201,14 +167,3 @@ def test_a_device_class_that_no_pod_needs_leaves_nothing_out(tmp_path: Path) -> 
     assert tally.agreed, tally.differences
     assert tally.compared == usual.compared
     assert not tally.because
-
-
-def test_what_the_rules_say_of_a_pod_with_claims_is_compared_all_the_same(tmp_path: Path) -> None:
-    case = a_case()
-    with_claims(case)
-    case["expected"]["pods"]["team/web"]["rejects"]["c"]["all"] = {"NodeResourcesFit": TOO_SMALL[1:]}
-    tally = judged(tmp_path, case)
-    assert set(tally.different) == {
-        Key("small", "filter", "NodeUnschedulable"),
-        Key("small", "filter", "NodeResourcesFit"),
-    }

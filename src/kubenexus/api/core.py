@@ -255,6 +255,13 @@ class PodCondition(ApiObject):
     last_transition_time: str = ""
 
 
+class PodResourceClaimStatus(ApiObject):
+    """The ResourceClaim that was made from a template for a claim of the pod; "": none was needed."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiObject):
     phase: str = ""
     conditions: list[PodCondition] = []
@@ -264,6 +271,7 @@ class PodStatus(ApiObject):
     init_container_statuses: list[ContainerStatus] = []
     allocated_resources: ResourceList | None = None
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
 class Pod(ApiObject):
@@ -298,15 +306,3 @@ class Node(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-
-class DeviceClassSpec(ApiObject):
-    extended_resource_name: str = ""
-
-
-class DeviceClass(ApiObject):
-    """`resource.k8s.io/v1`. Read only for the extended resource that it backs: where no device plugin offers that
-    resource, DynamicResources decides about it."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceClassSpec = DeviceClassSpec()

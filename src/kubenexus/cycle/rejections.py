@@ -48,14 +48,19 @@ def first_rejections(
     return found
 
 
+def error_text(plugin: str, reason: Reason) -> str:
+    """Returns a reason that is an error as kube-scheduler reports it."""
+    return f'running "{plugin}" filter plugin: {reason.text}'
+
+
 def count_reasons(found: list[Rejection]) -> tuple[dict[str, int], set[str], list[str]]:
     """Returns the number of nodes per reason, the plugins that refused, and the texts of reasons that are errors."""
     counts: dict[str, int] = {}
     errors: list[str] = []
-    for _, reasons, where in found:
+    for plugin, reasons, where in found:
         number = int(np.count_nonzero(where))
         for reason in reasons:
             counts[reason.text] = counts.get(reason.text, 0) + number
         if code_of(reasons) is Code.ERROR:
-            errors.extend(reason.text for reason in reasons)
+            errors.extend(error_text(plugin, reason) for reason in reasons)
     return counts, {plugin for plugin, _, _ in found}, errors

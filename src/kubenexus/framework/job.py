@@ -11,6 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.api.gangs.job_key import display_name, is_gang_key
+from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
@@ -89,7 +90,7 @@ SINGLE_POD_VIEW = JobView()
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False, rename={"device_shares": "takes"}):
-    """What a pod takes on a node besides resources: parts of devices, and volumes for its claims.
+    """What a pod takes on a node besides resources: parts of devices, volumes, and devices for its claims.
 
     The dispatcher writes `annotations` on the pod when it binds it.
     """
@@ -97,12 +98,14 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, rename={"device_shares":
     device_shares: tuple[DeviceShare, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
     volumes: tuple[VolumeChoice, ...] = ()
+    claims: tuple[ClaimChoice, ...] = ()
 
     def __add__(self, other: "Assignment") -> "Assignment":
         return Assignment(
             device_shares=self.device_shares + other.device_shares,
             annotations=self.annotations + other.annotations,
             volumes=self.volumes + other.volumes,
+            claims=self.claims + other.claims,
         )
 
 

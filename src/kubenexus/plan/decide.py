@@ -280,7 +280,12 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
         for placement in decision.placements:
             given = placement.assignment
             transaction.place(
-                pods[placement.pod], placement.node, placement.footprint, given.device_shares, given.volumes
+                pods[placement.pod],
+                placement.node,
+                placement.footprint,
+                given.device_shares,
+                given.volumes,
+                given.claims,
             )
         records = transaction.commit(now)
     if ledger.reservations:

@@ -9,6 +9,7 @@ from kubenexus.cycle.class_cache import ClassifiedPod
 from kubenexus.cycle.nominated_pods import NominatedResult
 from kubenexus.cycle.rejections import Rejection, count_reasons, first_rejections
 from kubenexus.framework.decision import Diagnosis, NearestMiss, Shortage
+from kubenexus.framework.object_names import named_reasons
 from kubenexus.framework.verdict import Code, code_of
 from kubenexus.plan.quick_diagnosis import quick_diagnosis
 from kubenexus.state.nodes import NodeColumns
@@ -28,7 +29,7 @@ def rejections(classified: ClassifiedPod, columns: NodeColumns, yielding: Nomina
         there = candidates[yielding.rows]
         for plugin, reasons, where in first_rejections(yielding.filters, slice(None), there, ~there):
             found.append((plugin, reasons, _spread(where, yielding.rows, size)))
-    return found
+    return [(plugin, named_reasons(reasons, classified.pod), where) for plugin, reasons, where in found]
 
 
 def diagnose(

@@ -17,11 +17,12 @@ from itertools import islice
 from typing import Any
 
 from kubenexus.api.allocatable import allocatable
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.devices.inventory import NO_FACTS, node_facts
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import (
@@ -54,8 +55,6 @@ from kubenexus.state.transaction import Transaction
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 from kubenexus.state.volumes.store import ChangedRows
 
-IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
-
 
 class Ledger:
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
@@ -76,7 +75,6 @@ class Ledger:
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._blocked_nodes = BlockedNodes()
-        self._device_classes: dict[str, str] = {}
         self._inventory = DeviceInventory()
         self._numa_reports = NumaReports(self.nodes)
 
@@ -115,9 +113,22 @@ class Ledger:
     def upsert_resource_slice(self, thing: ResourceSlice) -> None:
         """Adds or updates a ResourceSlice. Devices count once all slices of their pool's generation are known."""
         self._inventory.set_slice(thing.metadata.name, thing)
+        self.generation += 1
+        self.nodes.claims.set_slice(thing)
 
     def remove_resource_slice(self, name: str) -> None:
         self._inventory.set_slice(name, None)
+        self.generation += 1
+        self.nodes.claims.remove_slice(name)
+
+    def upsert_resource_claim(self, claim: ResourceClaim) -> None:
+        """Adds or updates a ResourceClaim. What its status allocates counts as held."""
+        self.nodes.claims.set_claim(claim)
+        self.generation += 1
+
+    def remove_resource_claim(self, key: str) -> None:
+        self.nodes.claims.remove_claim(key)
+        self.generation += 1
 
     def upsert_node_topology(self, thing: NodeResourceTopology) -> None:
         """Adds or updates the NodeResourceTopology of a node, which has the node's name."""
@@ -152,11 +163,11 @@ class Ledger:
         return {row}
 
     def upsert_device_class(self, device_class: DeviceClass) -> None:
-        self._device_classes[device_class.metadata.name] = device_class.spec.extended_resource_name
+        self.nodes.claims.set_class(device_class)
         self._delegate()
 
     def remove_device_class(self, name: str) -> None:
-        self._device_classes.pop(name, None)
+        self.nodes.claims.remove_class(name)
         self._delegate()
 
     def upsert_owner(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
@@ -439,7 +450,7 @@ class Ledger:
         if record.node == fresh.node:
             # What we gave it counts, not what its owner may have written into the annotation since.
             fresh.device_shares = record.device_shares or fresh.device_shares
-            fresh.volume_choices = record.volume_choices
+            fresh.volume_choices, fresh.claims = record.volume_choices, record.claims
             # Update the record and leave the columns, if nothing has to be counted again. On binding the API server
             # labels a pod with its node's zone, and almost no query refers to that label.
             if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
@@ -552,10 +563,7 @@ class Ledger:
         return {*touched.usage, *touched.nodes}
 
     def _delegate(self) -> None:
-        # An extended resource has a slash.
-        names = {resource for resource in self._device_classes.values() if "/" in resource}
-        names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
-        self.nodes.set_device_class_resources(frozenset(names))
+        self.nodes.set_device_class_resources(frozenset(self.nodes.claims.class_of_resource))
         self.generation += 1
 
 

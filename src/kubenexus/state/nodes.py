@@ -19,6 +19,7 @@ from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import Node
 from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.change_log import ChangeLog
+from kubenexus.state.claims.store import ClaimStore
 from kubenexus.state.default_selectors import DefaultSelectors
 from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices.columns import DeviceColumns
@@ -68,6 +69,7 @@ class NodeColumns:
         self.tenants = Tenants() if tenants is None else tenants
         self.default_selectors = DefaultSelectors()
         self.volumes = VolumeStore(self.row_of, self.capacity)
+        self.claims = ClaimStore(self.row_of)
         self.derived = DerivedColumns()
         self.cordoned_count = self.blocked_count = 0  # rows that are cordoned, and blocked
         self.device_class_resources: frozenset[str] = frozenset()
@@ -111,6 +113,7 @@ class NodeColumns:
         if row is None:
             return None
         self.volumes.node_leaves(name)
+        self.claims.node_left(name)
         del self.row_of[name]
         self._cordon(row, False)
         self.set_blocked(row, False)
@@ -191,8 +194,12 @@ class NodeColumns:
         self.pods.add(record, row)
         if record.mounts is not None:
             self.volumes.enter(record, row)
+        if record.claims:
+            self.claims.enter(record.claims)
 
     def _leave(self, record: PodRecord, row: int) -> None:
+        if record.claims:
+            self.claims.leave(record.claims)
         if record.mounts is not None:
             self.volumes.leave(record, row)
         self.pods.remove(record, row)

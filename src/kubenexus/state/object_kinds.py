@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kubenexus.api import storage
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
@@ -81,6 +82,7 @@ KINDS: dict[str, KindHandler] = {
         lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
     ),
     "DeviceClass": KindHandler(DeviceClass, Ledger.upsert_device_class, Ledger.remove_device_class),
+    "ResourceClaim": KindHandler(ResourceClaim, Ledger.upsert_resource_claim, Ledger.remove_resource_claim),
     "ResourceSlice": KindHandler(ResourceSlice, Ledger.upsert_resource_slice, Ledger.remove_resource_slice),
     "NodeResourceTopology": KindHandler(NodeResourceTopology, Ledger.upsert_node_topology, Ledger.remove_node_topology),
     "Service": _owner(Service),

@@ -14,6 +14,7 @@ from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
+from kubenexus.state.claims.store import ClaimAllocation
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.victim_traits import NO_TRAITS, VictimTraits, saved_at, victim_traits
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
@@ -56,6 +57,7 @@ class PodRecord(msgspec.Struct, gc=False):
     mounts: PodVolumes | None = None
     volume_choices: tuple[VolumeChoice, ...] = ()
     numa: PodDemand | None = None  # what it wants of the managers of its kubelet
+    claims: tuple[ClaimAllocation, ...] = ()  # that were allocated with it; others are in the status of their claim
     terminating: bool = False
     endless: bool = False
     started_at: float = math.inf  # by its status; a pod that has not started yet counts as younger than all others

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare
+from kubenexus.state.claims.assigned import claim_allocations
+from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
@@ -76,10 +78,13 @@ class Transaction:
         footprint: Footprint,
         takes: tuple[DeviceShare, ...] = (),
         picks: tuple[VolumeChoice, ...] = (),
+        claims: tuple[ClaimChoice, ...] = (),
     ) -> None:
         """Places a pod on a node until commit or rollback."""
         record = pod_record(pod, node, PodStage.ASSUMED, footprint)
         record.device_shares, record.volume_choices = takes, picks
+        if claims:
+            record.claims = claim_allocations(pod, claims, self._nodes.claims)
         self.add_pod(self._nodes.row_of[node], record)
         self._records.append(record)
 

@@ -18,8 +18,6 @@ from kubenexus.api.core import (
     Container,
     ContainerImage,
     ContainerPort,
-    DeviceClass,
-    DeviceClassSpec,
     ImageVolumeSource,
     Node,
     NodeAffinity,
@@ -42,6 +40,7 @@ from kubenexus.api.core import (
     Toleration,
     Volume,
 )
+from kubenexus.api.devices.resource_claim import DeviceClass, DeviceClassSpec
 from kubenexus.api.keys import network
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubenexus.api.codec import encode
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import DeviceShare
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.api.resources import footprint
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision, Diagnosis

@@ -60,6 +60,11 @@ class DeviceSelector:
         self._reads = AttributeReads(None, frozenset())
         self.problem = self._compile(expression)
 
+    @property
+    def reads(self) -> frozenset[Read] | None:
+        """What the expression reads of a device, or None for everything."""
+        return self._reads.names
+
     def matches(self, device: CelDevice) -> bool | str:
         """Returns whether the device matches, or the error of the evaluation as a text."""
         if device.problem:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kubenexus.api.core import QuantityText
+from kubenexus.api.core import NodeSelector, QuantityText
 from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
 from kubenexus.base.errors import truncated
 
@@ -25,23 +25,54 @@ class DeviceAttribute(ApiObject):
     version: str | None = None
     strings: list[str] | None = None
     numbers: list[Int64] | None = msgspec.field(default=None, name="ints")
+    flags: list[bool] | None = msgspec.field(default=None, name="bools")
+    versions: list[str] | None = None
+
+
+class CapacityRange(ApiObject):
+    """Amounts from `min` in steps; `step` absent: any."""
+
+    min: QuantityText | None = None
+    max: QuantityText | None = None
+    step: QuantityText | None = None
+
+
+class CapacityRequestPolicy(ApiObject):
+    """Which parts of a capacity a request can take; without one: any part, and all of it by default."""
+
+    default: QuantityText | None = None
+    valid_values: list[QuantityText] | None = None
+    valid_range: CapacityRange | None = None
 
 
 class DeviceCapacity(ApiObject):
     value: QuantityText = "0"
+    request_policy: CapacityRequestPolicy | None = None
 
 
 class DeviceTaint(ApiObject):
     key: str = ""
+    value: str = ""
     effect: str = ""
 
 
+class Counter(ApiObject):
+    value: QuantityText = "0"
+
+
 class CounterConsumption(ApiObject):
-    """Parts of a card that the device takes when it is allocated; only the presence is read."""
+    """Parts of a card that the device takes when it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+    compatibility_groups: list[str] | None = None
 
 
-class Selector(ApiObject):
-    """A node selector; only the presence is read."""
+class CounterSet(ApiObject):
+    """What the devices of a pool share, such as the memory of a card."""
+
+    name: str = ""
+    counters: dict[str, Counter] = {}
 
 
 class BasicDevice(ApiObject):
@@ -50,15 +81,19 @@ class BasicDevice(ApiObject):
     attributes: dict[str, DeviceAttribute] = {}
     capacity: dict[str, DeviceCapacity] = {}
     node_name: str = ""
+    all_nodes: bool = False
+    node_selector: NodeSelector | None = None
     taints: list[DeviceTaint] = []
     consumes_counters: list[CounterConsumption] = []
+    binds_to_node: bool = False
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
+    allow_multiple_allocations: bool = False
 
 
 class SliceDevice(BasicDevice):
     name: str = ""
     basic: BasicDevice | None = None
-    all_nodes: bool = False
-    node_selector: Selector | None = None
 
     @property
     def content(self) -> BasicDevice:
@@ -77,9 +112,10 @@ class ResourceSliceSpec(ApiObject):
     pool: ResourcePool = ResourcePool()
     node_name: str = ""
     all_nodes: bool = False
-    node_selector: Selector | None = None
+    node_selector: NodeSelector | None = None
     per_device_node_selection: bool = False
     devices: list[SliceDevice] = []
+    shared_counters: list[CounterSet] = []
 
 
 class ResourceSlice(ApiObject):

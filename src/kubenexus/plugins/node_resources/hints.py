@@ -12,7 +12,7 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.api.resource_names import PODS
 from kubenexus.api.resources import Demand, demand, footprint
 from kubenexus.framework.cluster_events import ClusterEvent
-from kubenexus.state.ledger import IMPLICIT_RESOURCE
+from kubenexus.state.claims.store import IMPLICIT_RESOURCE
 
 Ignores = Callable[[str], bool]
 _MAX_KNOWN = 32

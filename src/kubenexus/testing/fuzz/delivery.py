@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubenexus.api.codec import Unreadable, decode_list, read_object
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.base.errors import Malformed
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.fuzz import message_invariants

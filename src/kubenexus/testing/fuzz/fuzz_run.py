@@ -5,7 +5,8 @@ import warnings
 from random import Random
 from typing import Any, Final
 
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.fuzz import state_invariants
 from kubenexus.testing.fuzz.delivery import EventDelivery

@@ -6,7 +6,8 @@ columns, caches, caps or rows, so it is unlikely to share the ledger's errors.
 
 import msgspec
 
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.api.quantity import NANO, NANO_PER_MILLI, read_quantity
 from kubenexus.api.resource_names import CPU, is_scalar
 from kubenexus.api.resources import pod_requests

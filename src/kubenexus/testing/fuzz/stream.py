@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.testing.fuzz import byte_mutations, json_mutations, size_mutations, valid_objects
 from kubenexus.testing.fuzz.byte_mutations import Tear
 from kubenexus.testing.fuzz.json_mutations import Way

@@ -51,8 +51,7 @@ def _compare_pod(
     _compare_errors(ours, expected, say, tally)
     compare_scores(ours, expected, say, tally)
     compare_preemption(ours, expected, say, tally)
-    # Device allocation is not built yet.
-    tally.leave("devices", sum(map(len, expected.devices.values())))
+    _compare_devices(ours, expected, tally)
 
 
 def _compare_requests(pod: Pod, expected: ExpectedPod, tally: ComparisonCounts) -> None:
@@ -146,7 +145,15 @@ def _compare_errors(ours: OurAnswers, expected: ExpectedPod, say: Comparability,
         tally.leave("fitError")
 
 
+def _compare_devices(ours: OurAnswers, expected: ExpectedPod, tally: ComparisonCounts) -> None:
+    """Compares the devices that the claims of the pod would get on each feasible node."""
+    for node, claims in expected.devices.items():
+        given = ours.devices(node)
+        for claim, devices in claims.items():
+            tally.compare("devices", given.get(claim), [tuple(each) for each in devices], node=node)
+
+
 def _error(first: First | None) -> str:
     if first is None or first[1] != Code.ERROR.label:
         return ""
-    return f'running "{first[0]}" filter plugin: {", ".join(sorted(first[2]))}'
+    return ", ".join(sorted(first[2]))

@@ -7,7 +7,9 @@ import msgspec
 
 from kubenexus.api import storage
 from kubenexus.api.codec import Unreadable, read_object
-from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
+from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -22,6 +24,8 @@ from kubenexus.state.ledger import Ledger
 # no plugin of ours reads yet.
 FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "deviceClasses": (DeviceClass, Ledger.upsert_device_class),
+    "resourceClaims": (ResourceClaim, Ledger.upsert_resource_claim),
+    "resourceSlices": (ResourceSlice, Ledger.upsert_resource_slice),
     "namespaces": (Namespace, Ledger.upsert_namespace),
     "services": (Service, Ledger.upsert_owner),
     "replicationControllers": (ReplicationController, Ledger.upsert_owner),

@@ -10,13 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.pod_claims import claim_name
 from kubenexus.cycle.class_table import ClassTable, WorkCounter
 from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
 from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.cycle.rejections import error_text
 from kubenexus.cycle.repair import refresh
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.extension_points import Filter, PinsNodes, PreFilter, PreFilterResult
-from kubenexus.framework.job import Job
+from kubenexus.framework.job import Assignment, Job
+from kubenexus.framework.object_names import EXTENDED_RESOURCES, named_reasons
 from kubenexus.framework.profile import stands_in
 from kubenexus.framework.verdict import Code, Reason, Verdict, code_of
 from kubenexus.plan.decide import Planner
@@ -94,7 +97,7 @@ class OurAnswers:
         for name, row in self.columns.row_of.items():
             bits = column.at(row)
             if bits and failed is None:  # a plugin that refused the pod as a whole is not called for nodes
-                yield name, _status(column.reasons.read(bits))
+                yield name, _status(named_reasons(column.reasons.read(bits), self.pod))
 
     @cached_property
     def firsts(self) -> dict[str, First]:
@@ -108,7 +111,7 @@ class OurAnswers:
             found = dict.fromkeys(names.keys() - self.only, ("", Code.UNRESOLVABLE.label, frozenset({said})))
         for plugin, reasons, where in rejections(self.classified, self.columns, self.yielding):
             for row in np.flatnonzero(where).tolist():
-                found[self.columns.names[row]] = (plugin, *_status(reasons))
+                found[self.columns.names[row]] = (plugin, *_status(_reported(plugin, reasons)))
         return found
 
     @cached_property
@@ -131,12 +134,31 @@ class OurAnswers:
         columns = [column for column in self.classified.table.filters if stands_in(column.plugin)]
         return frozenset(name for name, row in names.items() if any(column.at(row) for column in columns))
 
+    def devices(self, node: str) -> dict[str, list[tuple[str, ...]]]:
+        """The devices that each claim of the pod would get on a node, by the name of the claim."""
+        table, row = self.classified.table, self.columns.row_of[node]
+        found: dict[str, list[tuple[str, ...]]] = {}
+        for plugin in table.plugins.assigns:
+            answer = plugin.assign(table.pod, row, Nodes(self.columns))
+            for choice in answer.claims if isinstance(answer, Assignment) else ():
+                results = choice.allocation.devices.results
+                name = (
+                    claim_name(self.pod, self.pod.spec.resource_claims[choice.position]) if choice.position >= 0 else ""
+                )
+                found[name or EXTENDED_RESOURCES] = [(r.request, r.driver, r.pool, r.device) for r in results]
+        return found
+
     # --- the decision ---------------------------------------------------------------------------------------------
 
     @cached_property
     def decision(self) -> Decision:
         """What the scheduler would do."""
         return self.planner.decide(Job.of(self.pod), self.snapshot, 0.0)
+
+
+def _reported(plugin: str, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """The runtime adds the plugin to an error, but not to another refusal."""
+    return tuple(Reason(error_text(plugin, each), each.code) if each.code is Code.ERROR else each for each in reasons)
 
 
 def _status(reasons: tuple[Reason, ...]) -> Status:

@@ -77,6 +77,8 @@ def _compare_choice(
         tally.leave("best")
     if ours.kept_back:
         tally.leave("choice", because=NOT_BUILT)
+    elif expected.error and say.error:
+        tally.compare("choice", bool(ours.decision.placements), False)
     elif say.ranking and say.feasible and say.prefilter and not expected.error:
         nominated = ours.pod.status.nominated_node_name  # such a pod takes that node at once, if it can
         allowed = {nominated} if nominated in expected.feasible else best

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from kubenexus.api.codec import Unreadable, decode_pod, read_object
-from kubenexus.api.core import DeviceClass, Node, Pod, PodResourceClaim
+from kubenexus.api.core import Node, Pod, PodResourceClaim
+from kubenexus.api.devices.resource_claim import DeviceClass
 from kubenexus.config.catalogue import Catalogue
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job

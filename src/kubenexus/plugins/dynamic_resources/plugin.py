@@ -1,0 +1,241 @@
+"""DynamicResources: places pods with device claims where their devices are, and gives them devices.
+
+A claim that is allocated must be available on the node. A claim that is not gets devices there, by kube-scheduler's
+search (`allocator`). Extended resources that a device class backs become a claim on nodes whose device plugins do not
+offer them.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.resource_claim import ResourceClaimSpec
+from kubenexus.api.node_selectors import parse_required
+from kubenexus.base.arrays import BoolColumn, IntColumn
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
+from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
+from kubenexus.framework.object_names import claim_mark
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, compile_claims
+from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
+from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome
+from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
+from kubenexus.plugins.label_rows import rows_matching
+from kubenexus.state.claims.store import ClaimChoice
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+OPTIONAL_OPERATIONS: Final = "DRAOptionalNodeOperations"
+
+
+class DynamicResources:
+    name = "DynamicResources"
+    reads = ("spec.containers", "spec.initContainers")
+    depends = Depends.NODE
+    normalize = HIGHER_IS_BETTER
+    default_score = 0
+    NONE = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
+    AWAY = Reason("resourceclaim not available on the node", Code.UNRESOLVABLE)
+    STALE = Reason("cannot schedule extended resource claim", Code.UNRESOLVABLE)
+    NO_RESOURCE = Reason("cannot fit resource", Code.UNRESOLVABLE)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    # --- signature -------------------------------------------------------------------------------------------------
+
+    def sign(self, pod: Pod, nodes: NodeColumns) -> PodClaims | None:
+        return pod_claims(pod, nodes.claims)
+
+    def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
+        if point == "score" and not self._has_alternatives(pod, nodes):
+            return 0
+        return nodes.node_changes.mark, nodes.claims.version, nodes.claims.changes.mark
+
+    def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
+        if before is None or before[:2] != after[:2]:
+            return None
+        rows = nodes.claims.changes.rows_since(before[2])
+        return None if rows is None else rows.tolist()
+
+    # --- filter ----------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+        claims = self._claims(pod)
+        if claims is None:
+            return SKIP
+        return Verdict(claims.code, (claims.problem,)) if claims.problem else None
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        claims = self._claims(pod)
+        if claims is None:
+            return
+        if claims.problem:  # `pre_filter` has rejected the pod, unless the configuration disabled it
+            verdict.reject(nodes.alive, Reason(claims.problem, claims.code))
+            return
+        if claims.stale:
+            verdict.reject(nodes.alive, self.STALE)
+            return
+        pending: BoolColumn = nodes.alive.copy()
+        missing = self._missing(claims, nodes)
+        verdict.reject(pending & missing, self.NO_RESOURCE)
+        pending &= ~missing
+        if claims.wanted or claims.resources:
+            self._refuse_unallocated(pod, claims, nodes, verdict, pending)
+        if claims.allocated:
+            verdict.reject(pending & ~self._near(claims.allocated, nodes), self.AWAY)
+
+    def _missing(self, claims: PodClaims, nodes: Nodes) -> BoolColumn:
+        """Returns the rows that offer an extended resource neither by a device plugin nor by a device class."""
+        found: BoolColumn = np.zeros(nodes.width, np.bool_)
+        for name, _ in claims.resources:
+            if name not in nodes.columns.claims.class_of_resource:
+                found |= nodes.alloc(name) <= 0
+        return found
+
+    def _refuse_unallocated(
+        self, pod: PodClass, claims: PodClaims, nodes: Nodes, verdict: NodeVerdict, pending: BoolColumn
+    ) -> None:
+        """Rejects rows that have no devices for a claim, and takes them out of `pending`."""
+        rows = nodes.table_rows()
+        refused: dict[Reason, list[int]] = {}
+        for i in np.flatnonzero(pending).tolist():
+            reason = self._refusal(self._outcome(pod, claims, int(rows[i]), nodes.columns))
+            if reason is not None:
+                refused.setdefault(reason, []).append(i)
+        for reason, where in refused.items():
+            mask = np.zeros(nodes.width, np.bool_)
+            mask[where] = True
+            verdict.reject(mask, reason)
+            pending &= ~mask
+
+    def _refusal(self, outcome: Outcome | None) -> Reason | None:
+        if outcome is None or outcome.found is not None:
+            return None
+        if outcome.error:
+            return Reason(outcome.error, Code.ERROR)
+        return Reason(outcome.elsewhere, Code.UNRESOLVABLE) if outcome.elsewhere else self.NONE
+
+    def _near(self, allocated: Sequence[ClaimState], nodes: Nodes) -> BoolColumn:
+        """Returns the rows on which all of these claims are available."""
+        found: BoolColumn = np.ones(nodes.width, np.bool_)
+        for each in allocated:
+            if each.failed:
+                found[:] = False
+            if each.selector is not None:
+                reached: BoolColumn = np.zeros(nodes.width, np.bool_)
+                for term in parse_required(each.selector).terms:
+                    reached |= rows_matching(term, nodes)
+                found &= reached
+            if each.optional_operations:
+                found &= nodes.declaring_features(frozenset((OPTIONAL_OPERATIONS,)))
+        return found
+
+    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
+        claims = self._claims(pod)
+        if claims is None or not (claims.wanted or claims.resources):
+            return NO_ASSIGNMENT
+        key, outcomes = self._outcomes(pod, claims, row, nodes.columns)
+        if isinstance(outcomes, str):
+            return Verdict(Code.ERROR, (outcomes,))
+        if outcomes is None:
+            return NO_ASSIGNMENT
+        given = outcomes.allocations(row, nodes.columns)
+        if isinstance(given, str):
+            return Verdict(Code.ERROR if given else Code.UNRESOLVABLE, (given or self.NONE.text,))
+        choices = [
+            ClaimChoice(each.position, allocation) for each, allocation in zip(claims.wanted, given, strict=False)
+        ]
+        if key:
+            spec, mappings = extended_claim(pod.pod, key, nodes.columns.claims.class_of_resource)
+            choices.append(ClaimChoice(-1, given[-1], spec, mappings))
+        return Assignment(claims=tuple(choices))
+
+    # --- score -----------------------------------------------------------------------------------------------------
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        claims = self._claims(pod)
+        if claims is None or not self._has_alternatives(pod, nodes.columns):
+            return 0
+        fixed = sum(each.score for each in claims.allocated)
+        scores: IntColumn = np.zeros(nodes.width, np.int64)
+        rows = nodes.table_rows()
+        for i in np.flatnonzero(nodes.alive).tolist():
+            outcome = self._outcome(pod, claims, int(rows[i]), nodes.columns)
+            if outcome is not None and outcome.found is not None:
+                scores[i] = fixed + outcome.score
+        return scores
+
+    def _has_alternatives(self, pod: PodClass, nodes: NodeColumns) -> bool:
+        """Whether the score can differ between nodes: only claims with alternatives are scored."""
+        claims = self._claims(pod)
+        if claims is None or claims.problem or not (claims.wanted or claims.resources):
+            return False
+        specs = [nodes.claims.specs.get(each.spec) for each in claims.wanted]
+        alternatives = any(each.first_available for spec in specs if spec for each in spec.devices.requests)
+        return alternatives or any(each.score for each in claims.allocated)
+
+    # --- outcomes --------------------------------------------------------------------------------------------------
+
+    def _claims(self, pod: PodClass) -> PodClaims | None:
+        signed: PodClaims | None = pod.signed.get(self.name)
+        return signed
+
+    def _outcome(self, pod: PodClass, claims: PodClaims, row: int, columns: NodeColumns) -> Outcome | None:
+        """Returns what the claims get on a row, or None if nothing is to be allocated there."""
+        _, outcomes = self._outcomes(pod, claims, row, columns)
+        if isinstance(outcomes, str):
+            return Outcome(error=outcomes)
+        return None if outcomes is None else outcomes.at(row, columns)
+
+    def _outcomes(
+        self, pod: PodClass, claims: PodClaims, row: int, columns: NodeColumns
+    ) -> tuple[tuple[str, ...], ClaimOutcomes | str | None]:
+        """Returns the extended resources that need devices on a row, and the outcomes for these and the claims."""
+        offered, known = columns.resources, columns.claims.class_of_resource
+        needed = tuple(
+            name
+            for name, _ in claims.resources
+            if name in known and (name not in offered.index or offered.alloc[offered.index[name], row] <= 0)
+        )
+        if not claims.wanted and not needed:
+            return needed, None
+        cached: dict[Any, ClaimOutcomes | str] = pod.cached(self.name, dict)
+        key = (needed, columns.claims.class_version)
+        found = cached.get(key)
+        if found is None:
+            if len(cached) > 16:
+                cached.clear()
+            found = cached[key] = self._compile(pod, claims, needed, columns)
+        return needed, found
+
+    def _compile(
+        self, pod: PodClass, claims: PodClaims, needed: tuple[str, ...], columns: NodeColumns
+    ) -> ClaimOutcomes | str:
+        store = columns.claims
+        specs: list[tuple[str, ResourceClaimSpec]] = []
+        for each in claims.wanted:
+            spec = store.specs.get(each.spec)
+            if spec is None:
+                return "the resource claim is gone"
+            specs.append((claim_mark(each.position), spec))
+        if needed:
+            specs.append((claim_mark(-1), extended_claim(pod.pod, needed, store.class_of_resource)[0]))
+        try:
+            return ClaimOutcomes(compile_claims(specs, store.classes))
+        except ClaimError as error:
+            return str(error)
+
+    events_to_register = (
+        ClusterEventWithHint(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        ),
+        ClusterEventWithHint(EventResource.RESOURCE_CLAIM, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+        ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
+        ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE),
+    )

@@ -1,0 +1,123 @@
+"""Turns choices of the allocator into the allocation that is written into a claim's status."""
+
+from collections.abc import Mapping, Sequence
+
+from kubenexus.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, QuantityText
+from kubenexus.api.devices.resource_claim import (
+    AllocatedConfiguration,
+    AllocationResult,
+    DeviceAllocation,
+    DeviceAllocations,
+    DeviceClass,
+)
+from kubenexus.api.node_selectors import NAME_FIELD
+from kubenexus.plugins.dynamic_resources.allocator import Choice, Found
+from kubenexus.plugins.dynamic_resources.candidates import Candidate
+from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, CompiledClaim, CompiledRequest
+
+SHARE = "share"  # stands for the ID of a share until the claim is known (`state.claims.store.with_share_ids`)
+
+
+def allocations(
+    claims: Sequence[CompiledClaim],
+    found: Found,
+    candidates: Sequence[Candidate],
+    classes: Mapping[str, DeviceClass],
+    node: str,
+) -> list[AllocationResult]:
+    """Returns the allocation of each claim. Raises ClaimError."""
+    return [
+        _allocation(claim, choices, taken, candidates, classes, node)
+        for claim, choices, taken in zip(claims, found.choices, found.alternatives, strict=True)
+    ]
+
+
+def _allocation(
+    claim: CompiledClaim,
+    choices: Sequence[Choice],
+    taken: Sequence[int],
+    candidates: Sequence[Candidate],
+    classes: Mapping[str, DeviceClass],
+    node: str,
+) -> AllocationResult:
+    requests = [alternatives[i] for alternatives, i in zip(claim.requests, taken, strict=True)]
+    results = [_result(each, candidates[each.candidate]) for each in choices]
+    config = _configuration(claim, requests, classes)
+    selector = _node_selector([candidates[each.candidate] for each in choices], claim, node)
+    return AllocationResult(devices=DeviceAllocations(results=results, config=config), node_selector=selector)
+
+
+def _result(choice: Choice, candidate: Candidate) -> DeviceAllocation:
+    traits, (driver, pool, device) = candidate.device.traits, candidate.id
+    shared = choice.consumed is not None
+    consumed: dict[str, QuantityText] = {name: amount.canonical() for name, amount in (choice.consumed or {}).items()}
+    conditions, failures = traits.binding_conditions, traits.binding_failure_conditions
+    return DeviceAllocation(
+        request=choice.request.full_name,
+        driver=driver,
+        pool=pool,
+        device=device,
+        admin_access=True if choice.request.admin else None,
+        tolerations=choice.request.request.tolerations,
+        binding_conditions=None if conditions is None else list(conditions),
+        binding_failure_conditions=None if failures is None else list(failures),
+        share_id=SHARE if shared else None,
+        consumed_capacity=consumed or None,
+    )
+
+
+def _configuration(
+    claim: CompiledClaim, requests: Sequence[CompiledRequest], classes: Mapping[str, DeviceClass]
+) -> list[AllocatedConfiguration]:
+    """Returns the parameters of the classes, each class once, then those of the claim."""
+    of_class: dict[str, list[str]] = {}
+    for each in requests:
+        of_class.setdefault(each.class_name, []).append(each.full_name)
+    found = [
+        AllocatedConfiguration(source="FromClass", requests=list(names), opaque=each.opaque)
+        for name, names in of_class.items()
+        for each in (classes[name].spec.config if name in classes else ())
+    ]
+    chosen = {name for each in requests for name in each.names}
+    found += [
+        AllocatedConfiguration(source="FromClaim", requests=each.requests, opaque=each.opaque)
+        for each in claim.spec.devices.config
+        if not each.requests or not chosen.isdisjoint(each.requests)
+    ]
+    return [_for_all(each, requests) for each in found]
+
+
+def _for_all(found: AllocatedConfiguration, requests: Sequence[CompiledRequest]) -> AllocatedConfiguration:
+    """Without names parameters are for all requests: those that name all of them lose the names."""
+    named = set(found.requests)
+    if not named or not all(not named.isdisjoint(each.names) for each in requests):
+        return found
+    return AllocatedConfiguration(source=found.source, opaque=found.opaque)
+
+
+def _node_selector(devices: Sequence[Candidate], claim: CompiledClaim, node: str) -> NodeSelector | None:
+    """Returns the nodes on which all devices are available, or None for all nodes."""
+    fields: list[NodeSelectorRequirement] = []
+    labels: list[NodeSelectorRequirement] = []
+    for each in devices:
+        selection = each.slice.selection or each.device.traits.selection
+        if selection.name or each.device.traits.binds_to_node:
+            only = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=[node])
+            return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only])])
+        terms = [] if selection.selector is None else selection.selector.node_selector_terms
+        if len(terms) > 1:
+            problem = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            raise ClaimError(f"create NodeSelector for claim {claim.key}: {problem}")
+        for term in terms:
+            fields += (wanted for wanted in term.match_fields if not _has(fields, wanted))
+            labels += (wanted for wanted in term.match_expressions if not _has(labels, wanted))
+    if not fields and not labels:
+        return None
+    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=labels, match_fields=fields)])
+
+
+def _has(known: Sequence[NodeSelectorRequirement], wanted: NodeSelectorRequirement) -> bool:
+    return any(
+        (each.key, each.operator, set(each.values)) == (wanted.key, wanted.operator, set(wanted.values))
+        for each in known
+    )

@@ -1,0 +1,165 @@
+"""Pools of devices: which slices belong together, which of them a node sees, and whether they are complete.
+
+A driver publishes a pool in one or more slices of one generation. A node sees the slices that name it, those for all
+nodes, and those whose selector matches it. Devices of an incomplete or invalid pool are not allocated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from kubenexus.api.devices.resource_slice import ResourceSlice
+from kubenexus.api.quantity import to_nano
+from kubenexus.state.claims.device import NodeSelection, PoolDevice, node_selection, pool_device
+
+PoolId: TypeAlias = tuple[str, str]  # driver and name
+MAX_DEVICES: Final = 2048  # of the slices of one pool: 16 full slices
+
+
+class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
+    """A ResourceSlice. `selection` is None if each device has its own."""
+
+    name: str
+    pool: PoolId
+    generation: int
+    count: int
+    selection: NodeSelection | None
+    devices: tuple[PoolDevice, ...]
+    counters: Mapping[str, Mapping[str, int]]
+    problem: str = ""
+
+    @property
+    def has_compatibility_groups(self) -> bool:
+        return any(device.traits.compatibility_groups for device in self.devices)
+
+    def on_node(self, node: str, labels: Mapping[str, str]) -> bool:
+        if self.selection is not None:
+            return self.selection.matches(node, labels)
+        return any(device.traits.selection.matches(node, labels) for device in self.devices)
+
+
+class Pool(msgspec.Struct, frozen=True, eq=False):
+    """A pool as one node sees it. `slices` have devices that the node can use, `others` further ones that only take
+    counters. `invalid` is why its devices cannot be allocated. `shapes` caches what `PoolShape` describes."""
+
+    id: PoolId
+    incomplete: bool = False
+    invalid: str = ""
+    slices: tuple[PoolSlice, ...] = ()
+    others: tuple[PoolSlice, ...] = ()
+    counters: Mapping[str, Mapping[str, int]] = {}
+    shapes: dict[Any, Any] = {}
+
+    @property
+    def usable(self) -> bool:
+        return not self.incomplete and not self.invalid
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        return any(device.traits.binding_conditions is not None for each in self.slices for device in each.devices)
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+def pool_slice(found: ResourceSlice) -> PoolSlice:
+    """Returns a slice, as far as allocation reads it. Raises Malformed if an amount cannot be read."""
+    spec = found.spec
+    counters = {
+        each.name: {name: to_nano(held.value) for name, held in each.counters.items()} for each in spec.shared_counters
+    }
+    twice = len(counters) < len(spec.shared_counters)
+    return PoolSlice(
+        name=found.metadata.name,
+        pool=(spec.driver, spec.pool.name),
+        generation=spec.pool.generation,
+        count=spec.pool.resource_slice_count,
+        selection=_selection(found),
+        devices=tuple([pool_device(each, spec.driver) for each in spec.devices[: MAX_DEVICES + 1]]),
+        counters=counters,
+        problem="duplicate counter set name" if twice else "",
+    )
+
+
+def _selection(found: ResourceSlice) -> NodeSelection | None:
+    spec = found.spec
+    selection = node_selection(spec.node_name, spec.all_nodes, spec.node_selector)
+    return None if spec.per_device_node_selection and not selection.known else selection
+
+
+class _Seen(NamedTuple):
+    """The slices of a pool that a node sees, all of one generation."""
+
+    generation: int
+    slices: list[PoolSlice]
+
+
+def pools_of_node(
+    seen: Iterable[PoolSlice], every: Mapping[PoolId, Mapping[str, PoolSlice]], node: str, labels: Mapping[str, str]
+) -> tuple[Pool, ...]:
+    """Returns the pools that have devices for a node, in the order in which devices are tried: by driver and name,
+    those with binding conditions last. `seen` are the slices that the node may see, `every` has all, by pool."""
+    found: dict[PoolId, _Seen] = {}
+    for each in seen:
+        if each.has_compatibility_groups or not each.on_node(node, labels):
+            continue
+        known = found.get(each.pool)
+        if known is None or each.generation > known.generation:
+            found[each.pool] = _Seen(each.generation, [each])
+        elif each.generation == known.generation:
+            known.slices.append(each)
+    pools = [pool for id in sorted(found) if (pool := _pool(id, found[id].slices, every[id])) is not None]
+    return (
+        *(pool for pool in pools if not pool.has_binding_conditions),
+        *(pool for pool in pools if pool.has_binding_conditions),
+    )
+
+
+def _pool(id: PoolId, slices: list[PoolSlice], every: Mapping[str, PoolSlice]) -> Pool | None:
+    """Returns a pool of the slices that a node sees, or None if a newer generation has none for the node."""
+    count, generation = slices[0].count, slices[0].generation
+    others: list[PoolSlice] = []
+    if len(slices) != count:
+        if any(each.generation > generation for each in every.values()):
+            return None
+        own = {each.name for each in slices}
+        same = [each for each in every.values() if each.generation == generation and not each.has_compatibility_groups]
+        if len(same) != count:
+            return Pool(id, incomplete=True)
+        others = [each for each in same if each.name not in own]
+    slices.sort(key=lambda each: each.name)
+    usable = [each for each in slices if not each.counters]
+    elsewhere = [each for each in others if not each.counters]
+    counting = [each for each in (*slices, *others) if each.counters]
+    counters: dict[str, Mapping[str, int]] = {}
+    for each in counting:
+        counters.update(each.counters)
+    invalid = _invalid(usable, elsewhere, counting, counters)
+    if invalid:
+        return Pool(id, invalid=invalid)
+    return Pool(id, slices=tuple(usable), others=tuple(elsewhere), counters=counters)
+
+
+def _invalid(
+    usable: Sequence[PoolSlice],
+    elsewhere: Sequence[PoolSlice],
+    counting: Sequence[PoolSlice],
+    counters: Mapping[str, Mapping[str, int]],
+) -> str:
+    devices = [device for each in usable for device in each.devices]
+    if len(devices) + sum(len(each.devices) for each in elsewhere) > MAX_DEVICES:
+        return f"more than {MAX_DEVICES} devices"
+    if len({device.name for device in devices}) < len(devices):
+        return "duplicate device name"
+    if any(each.problem for each in counting) or len(counters) < sum(len(each.counters) for each in counting):
+        return "duplicate counter set name"
+    for each in (*usable, *elsewhere):
+        for device in each.devices:
+            for taken in device.traits.consumes:
+                known = counters.get(taken.counter_set)
+                if known is None:
+                    return "counter set not found"
+                if any(name not in known for name, _ in taken.counters):
+                    return "counter not found in counter set"
+    return ""

@@ -1,0 +1,287 @@
+"""`ClaimStore`: claims, device classes and pools, and the devices that are allocated.
+
+A claim holds devices by the allocation in its status, or, until that is written, by the assignment of the pod that was
+placed with it. Both count once: the status replaces the assignment when the watch delivers it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kubenexus.api.devices.resource_claim import (
+    EXTENDED_RESOURCE_CLAIM,
+    AllocationResult,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kubenexus.api.devices.resource_slice import ResourceSlice
+from kubenexus.base.errors import Malformed
+from kubenexus.state.change_log import ChangeLog
+from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
+from kubenexus.state.claims.pools import Pool, PoolId, PoolSlice, pool_slice, pools_of_node
+
+IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class ClaimSpecs:
+    """The specs of claims, each once: claims of one template share a number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._specs: dict[int, ResourceClaimSpec] = {}
+        self._users: dict[int, int] = {}
+        self._next = 0
+
+    def add(self, spec: ResourceClaimSpec) -> int:
+        key = _encode(spec)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._next
+            self._specs[number], self._users[number] = spec, 0
+            self._next += 1
+        self._users[number] += 1
+        return number
+
+    def remove(self, number: int) -> None:
+        self._users[number] -= 1
+        if not self._users[number]:
+            del self._numbers[_encode(self._specs.pop(number))], self._users[number]
+
+    def get(self, number: int) -> ResourceClaimSpec | None:
+        """Returns the spec of a number, or None if no claim has it any more."""
+        return self._specs.get(number)
+
+
+class StoredClaim(msgspec.Struct, frozen=True, gc=False):
+    """A claim as it is in the API server. `spec` is its number in `ClaimSpecs`."""
+
+    claim: ResourceClaim
+    spec: int
+    held: tuple[HeldDevice, ...]
+
+
+class PendingAllocation(msgspec.Struct, frozen=True, gc=False):
+    """An allocation that a placed pod brings and that is not written yet, and how many pods share it."""
+
+    allocation: AllocationResult
+    held: tuple[HeldDevice, ...]
+    pods: int
+
+
+class ClaimChoice(msgspec.Struct, frozen=True, gc=False):
+    """What a plugin assigns to a claim of a pod, by its position in the pod; -1: the claim for its extended resources,
+    which is made with `spec`. `mappings` then say which request serves which container."""
+
+    position: int
+    allocation: AllocationResult
+    spec: ResourceClaimSpec | None = None
+    mappings: tuple[Any, ...] = ()
+
+
+class ClaimAllocation(msgspec.Struct, frozen=True, gc=False):
+    """What a pod's assignment has for one of its claims. `claim` is the key of a claim that exists; "" is the claim
+    that is made for the pod's extended resources, with `spec`."""
+
+    claim: str
+    uid: str
+    allocation: AllocationResult
+    spec: ResourceClaimSpec | None = None
+    mappings: tuple[Any, ...] = ()
+
+
+class ClaimStore:
+    """Only the ledger and its transactions write here. `changes` logs the rows whose devices changed, `version` counts
+    changes that may concern any row."""
+
+    def __init__(self, row_of: Mapping[str, int]) -> None:
+        self._row_of = row_of
+        self.claims: dict[str, StoredClaim] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.class_of_resource: dict[str, str] = {}
+        self.specs = ClaimSpecs()
+        self.allocated = AllocatedDevices()
+        self.pending: dict[str, PendingAllocation] = {}
+        self.changes = ChangeLog()
+        self.version = self.class_version = 0
+        self._extended: dict[str, str] = {}  # the claim for extended resources, by the UID of its pod
+        self._slices: dict[str, PoolSlice] = {}
+        self._by_pool: dict[PoolId, dict[str, PoolSlice]] = {}
+        self._on_node: dict[str, dict[str, PoolSlice]] = {}
+        self._shared: dict[str, PoolSlice] = {}
+        self._pools: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
+
+    # --- objects ---------------------------------------------------------------------------------------------------
+
+    def set_class(self, found: DeviceClass) -> None:
+        if self.classes.get(found.metadata.name) != found:
+            self.classes[found.metadata.name] = found
+            self._name_resources()
+
+    def remove_class(self, name: str) -> None:
+        if self.classes.pop(name, None) is not None:
+            self._name_resources()
+
+    def _name_resources(self) -> None:
+        """Finds the class of each extended resource: of several the newest, then the first by name."""
+        self.version += 1
+        self.class_version += 1
+        named = {IMPLICIT_RESOURCE + name: name for name in self.classes}
+        older = sorted(self.classes.values(), key=lambda each: each.metadata.name, reverse=True)
+        for each in sorted(older, key=lambda each: each.metadata.creation_timestamp):
+            if "/" in each.spec.extended_resource_name:  # an extended resource has a slash
+                named[each.spec.extended_resource_name] = each.metadata.name
+        self.class_of_resource = named
+
+    def set_slice(self, found: ResourceSlice) -> None:
+        """Adds or updates a slice. Raises Malformed if an amount cannot be read; then its pool lacks the slice."""
+        name = found.metadata.name
+        try:
+            fresh: PoolSlice | None = pool_slice(found)
+        except Malformed:
+            self._put_slice(name, None)
+            raise
+        self._put_slice(name, fresh)
+
+    def remove_slice(self, name: str) -> None:
+        self._put_slice(name, None)
+
+    def _put_slice(self, name: str, fresh: PoolSlice | None) -> None:
+        old = self._slices.pop(name, None)
+        if old is not None:
+            _take_out(self._by_pool, old.pool, name)
+            if _node_of(old):
+                _take_out(self._on_node, _node_of(old), name)
+            self._shared.pop(name, None)
+        if fresh is not None:
+            self._slices[name] = fresh
+            self._by_pool.setdefault(fresh.pool, {})[name] = fresh
+            if _node_of(fresh):
+                self._on_node.setdefault(_node_of(fresh), {})[name] = fresh
+            else:
+                self._shared[name] = fresh
+        for each in (old, fresh):
+            if each is not None:
+                self._pool_changed(each)
+
+    def _pool_changed(self, changed: PoolSlice) -> None:
+        """A slice may complete its pool for every node that sees a part of it."""
+        slices = [changed, *self._by_pool.get(changed.pool, {}).values()]
+        if not all(_node_of(each) for each in slices):
+            self.version += 1
+            self._pools.clear()
+            return
+        for node in {_node_of(each) for each in slices}:
+            self._pools.pop(node, None)
+            self._row_changed(node)
+
+    def set_claim(self, claim: ResourceClaim) -> None:
+        """Adds or updates a claim."""
+        meta = claim.metadata
+        old = self.claims.get(meta.key)
+        if old is not None and old.claim == claim:
+            return
+        allocation = claim.status.allocation
+        spec = self.specs.add(claim.spec)
+        fresh = StoredClaim(claim, spec, () if allocation is None else held_devices(allocation))
+        self.remove_claim(meta.key)
+        self.claims[meta.key] = fresh
+        self._hold(meta.uid, fresh.held, +1)
+        for owner in meta.owner_references if meta.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" else ():
+            if owner.controller:
+                self._extended[owner.uid] = meta.key
+
+    def remove_claim(self, key: str) -> None:
+        old = self.claims.pop(key, None)
+        if old is None:
+            return
+        self._hold(old.claim.metadata.uid, old.held, -1)
+        self.specs.remove(old.spec)
+        for owner in old.claim.metadata.owner_references:
+            if self._extended.get(owner.uid) == key:
+                del self._extended[owner.uid]
+
+    def extended_claim(self, pod_uid: str) -> StoredClaim | None:
+        """Returns the claim that was made for the extended resources of a pod."""
+        key = self._extended.get(pod_uid) if pod_uid else None
+        return None if key is None else self.claims.get(key)
+
+    # --- allocations -----------------------------------------------------------------------------------------------
+
+    def enter(self, allocations: Iterable[ClaimAllocation]) -> None:
+        """Counts the devices that a placed pod brings for its claims."""
+        for each in allocations:
+            known = self.pending.get(each.uid)
+            if known is not None:
+                self.pending[each.uid] = msgspec.structs.replace(known, pods=known.pods + 1)
+                continue
+            held = held_devices(each.allocation)
+            if not self._is_allocated(each):
+                self._count(held, +1)
+            self.pending[each.uid] = PendingAllocation(each.allocation, held, 1)
+
+    def leave(self, allocations: Iterable[ClaimAllocation]) -> None:
+        """Undoes `enter`."""
+        for each in allocations:
+            known = self.pending[each.uid]
+            if known.pods > 1:
+                self.pending[each.uid] = msgspec.structs.replace(known, pods=known.pods - 1)
+                continue
+            del self.pending[each.uid]
+            if not self._is_allocated(each):
+                self._count(known.held, -1)
+
+    def _is_allocated(self, each: ClaimAllocation) -> bool:
+        """Whether the claim's status has an allocation, which counts instead of a pending one."""
+        stored = self.claims.get(each.claim) if each.claim else None
+        return stored is not None and stored.claim.metadata.uid == each.uid and bool(stored.held)
+
+    def _hold(self, uid: str, held: tuple[HeldDevice, ...], sign: int) -> None:
+        """Counts what the status of a claim holds, instead of what a placed pod brings for it."""
+        if not held:
+            return
+        pending = self.pending.get(uid)
+        if pending is not None:
+            self._count(pending.held, -sign)
+        self._count(held, sign)
+
+    def _count(self, held: tuple[HeldDevice, ...], sign: int) -> None:
+        pools = self.allocated.add(held) if sign > 0 else self.allocated.remove(held)
+        for pool in pools:
+            for each in self._by_pool.get(pool, {}).values():
+                if _node_of(each):
+                    self._row_changed(_node_of(each))
+                else:
+                    self.version += 1
+
+    def _row_changed(self, node: str) -> None:
+        row = self._row_of.get(node)
+        if row is not None:
+            self.changes.record(row)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def pools(self, node: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
+        """Returns the pools that have devices for a node."""
+        known = self._pools.get(node)
+        if known is not None and (not self._shared or known[0] == labels):
+            return known[1]
+        seen = (*self._on_node.get(node, {}).values(), *self._shared.values())
+        found = pools_of_node(seen, self._by_pool, node, labels)
+        self._pools[node] = (labels if self._shared else {}, found)
+        return found
+
+    def node_left(self, node: str) -> None:
+        self._pools.pop(node, None)
+
+
+def _node_of(found: PoolSlice) -> str:
+    return "" if found.selection is None else found.selection.name
+
+
+def _take_out(table: dict[Any, dict[str, PoolSlice]], key: Any, name: str) -> None:
+    del table[key][name]
+    if not table[key]:
+        del table[key]
