@@ -101,14 +101,13 @@ def _configuration(file: Path | None) -> "Configuration | None":
 def _profile(pod: "Pod", loaded: "Configuration | None") -> "tuple[Planner, GangSettings, TenantSettings]":
     """Returns the planner and the settings of the pod's profile. Raises KubeNexusError if the configuration has
     none."""
-    from kubenexus.app.preemption_policies import preemption_policy
+    from kubenexus.app.preemption.policies import preemption_policy
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config.args import GANGS
-    from kubenexus.config.catalogue import DEFAULT_SCHEDULER
     from kubenexus.config.gang_settings import gang_settings
     from kubenexus.config.preemption_settings import gang_preemption_settings
     from kubenexus.config.tenant_settings import tenant_settings
-    from kubenexus.framework.profile import ProfilePlugins
+    from kubenexus.framework.profile import DEFAULT_SCHEDULER, ProfilePlugins
     from kubenexus.framework.registry import load_plugins
     from kubenexus.plan.decide import Planner
     from kubenexus.plan.preemption.policy import PreemptionPolicy

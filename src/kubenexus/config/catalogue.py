@@ -10,7 +10,7 @@ from typing import Final
 
 from kubenexus.config.args import KINDS
 from kubenexus.config.v1 import POINTS, Plugin
-from kubenexus.framework.profile import Factory, stands_in
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, stands_in
 
 _FILTER: Final = "preFilter filter"
 _SCORE: Final = "preScore score"
@@ -82,7 +82,6 @@ BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher binds
 REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
 # A profile with kube-scheduler's name has exactly its plugins; every other one also has the planner's.
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 # Our own plugins that every other profile has, with their weights.
 _SHIPPED: Final = {

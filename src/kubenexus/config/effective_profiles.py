@@ -27,7 +27,7 @@ from kubenexus.config.args import (
     as_plugin_args,
     read_args,
 )
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER, PLANNER, Catalogue, default_set
+from kubenexus.config.catalogue import PLANNER, Catalogue, default_set
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import (
     MULTI_POINT,
@@ -39,7 +39,7 @@ from kubenexus.config.v1 import (
     PluginConfig,
     PluginSet,
 )
-from kubenexus.framework.profile import EnabledPlugin, Profile, TieBreak
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, EnabledPlugin, Profile, TieBreak
 
 
 class EffectiveProfile(msgspec.Struct, frozen=True):

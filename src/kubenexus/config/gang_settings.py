@@ -8,8 +8,8 @@ import msgspec
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.config.args import RESERVATION_SECONDS
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.framework.aging import HIGHEST, Aging
+from kubenexus.framework.profile import DEFAULT_SCHEDULER
 
 EVERYWHERE = "*"
 NODES = DEFAULT_LEVELS[0]

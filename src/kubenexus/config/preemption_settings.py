@@ -1,8 +1,9 @@
 """The settings of preemption of a profile."""
 
 from kubenexus.config.args import DefaultPreemptionArgs, GangPreemptionArgs
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER, GANG_PREEMPTION, PREEMPTION
+from kubenexus.config.catalogue import GANG_PREEMPTION, PREEMPTION
 from kubenexus.config.load import Configuration
+from kubenexus.framework.profile import DEFAULT_SCHEDULER
 
 
 def preemption_settings(configuration: Configuration, profile: str) -> DefaultPreemptionArgs | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.config.args import SETTINGS
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
+from kubenexus.framework.profile import DEFAULT_SCHEDULER
 
 
 class TenantSettings(msgspec.Struct, frozen=True):

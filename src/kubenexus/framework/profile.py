@@ -31,6 +31,8 @@ Factory = Callable[[Mapping[str, Any]], Plugin]
 MAX_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above those of `cycle.tie_break`
 _BUILT_IN: Final[set[type[Any]]] = set()
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"  # a profile with this name stands in kube-scheduler's place
+
 
 class TieBreak(enum.Enum):
     """Which node with the best score is chosen: seeded (by a stable hash of names), by name, or in use first."""

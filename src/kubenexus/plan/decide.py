@@ -14,14 +14,13 @@ from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.base.errors import Malformed
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Nomination, Preemption, Victim
 from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.pod_limits import POD_LIMITS
-from kubenexus.framework.profile import ProfilePlugins
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve

@@ -27,7 +27,7 @@ def counted(name: str, amount: str) -> dict[str, Any]:
 
 CARD = a_slice("card", [], sharedCounters=[{"name": "card", "counters": {"memory": {"value": "40Gi"}}}])
 PARTS = a_slice("parts", [counted("half-a", "20Gi"), counted("whole", "40Gi"), counted("half-b", "20Gi")])
-TWO_SLICES = {"pool_fields": {"resourceSliceCount": 2}}
+TWO_SLICES: dict[str, Any] = {"pool_fields": {"resourceSliceCount": 2}}
 CARD_2 = a_slice("card", [], sharedCounters=[{"name": "card", "counters": {"memory": {"value": "40Gi"}}}], **TWO_SLICES)
 PARTS_2 = a_slice(
     "parts", [counted("half-a", "20Gi"), counted("whole", "40Gi"), counted("half-b", "20Gi")], **TWO_SLICES
@@ -47,7 +47,7 @@ SHARED = a_slice(
         )
     ],
 )
-MEMORY_7 = {"capacity": {"requests": {"memory": "7Gi"}}}
+MEMORY_7: dict[str, Any] = {"capacity": {"requests": {"memory": "7Gi"}}}
 PER_DEVICE = a_slice(
     "s",
     [a_device("local", nodeName="n1"), a_device("other", nodeName="n2"), a_device("any", allNodes=True)],

@@ -22,8 +22,8 @@ from kubenexus.app.reservations.adoption import adopt, enter, is_complete, nodes
 from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.config.reservation_settings import ReservationSettings
+from kubenexus.framework.profile import DEFAULT_SCHEDULER
 from kubenexus.observe import logs
 from kubenexus.observe.reservation_status import Phase, ReservationReport
 from kubenexus.plan.decide import Planner
