@@ -56,9 +56,7 @@ def found(case: Case, pods: str = "n1") -> list[list[str]] | str:
 def _spec(claim: tuple[list[Wanted], str]) -> Any:
     requests, constraint = claim
     wanted = [
-        a_request(
-            f"r{i}", *([f'device.attributes["{DRIVER}"].model == "{r.model}"'] if r.model else []), count=r.size
-        )
+        a_request(f"r{i}", *([f'device.attributes["{DRIVER}"].model == "{r.model}"'] if r.model else []), count=r.size)
         for i, r in enumerate(requests)
     ]
     constraints = [{f"{constraint}Attribute": "gpu.example.com/root"}] if constraint else []

@@ -14,7 +14,8 @@ from kubenexus.sim.demo.cluster_state import ClusterState, owned_by
 from kubenexus.sim.demo.manifests import Manifest
 
 NAMESPACE = "default"
-_KINDS = {each.kind: each for each in (kinds.NAMESPACES, kinds.PODS, kinds.SERVICES, *RESOURCES.values())}
+_OWN_KINDS = (kinds.NAMESPACES, kinds.PODS, kinds.PRIORITY_CLASSES, kinds.SERVICES)
+_KINDS = {each.kind: each for each in (*_OWN_KINDS, *RESOURCES.values())}
 
 
 class ExpectationFailed(Exception):

@@ -57,10 +57,15 @@ def namespace(name: str, tier: str = "") -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def gang(name: str, members: int, cpu: str, gpu: int) -> list[Manifest]:
+def priority_class(name: str, value: int) -> Manifest:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def gang(name: str, members: int, cpu: str, gpu: int, *, priority: str = "") -> list[Manifest]:
     """Pods that start together or not at all."""
     made = [pod(f"{name}-{number}", cpu, gpu) for number in range(members)]
     for each in made:
+        each["spec"] |= {"priorityClassName": priority} if priority else {}
         each["metadata"]["labels"] = {"app": name, f"{GANG}/name": name, f"{GANG}/min-available": str(members)}
     return made
 

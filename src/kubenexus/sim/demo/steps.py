@@ -19,7 +19,8 @@ from kubenexus.sim.demo.demo_nodes import GPU
 from kubenexus.sim.kubelets.node_calls import ZONE
 
 REPLICAS, BATCHES, SIZE, MEMBERS = 12, 5, 8, 3
-WORKERS, SHARDS = 8, 6
+WORKERS, SHARDS, TRAINERS = 8, 6, 4
+URGENT = "urgent"  # a priority class, and the gang that has it
 ISLAND = 8
 BRONZE, GOLD = "lab", "prod"  # namespaces of two tenants, and the apps in them
 SPREAD = "a service is spread, so that it loses little with a node"
@@ -148,12 +149,39 @@ async def _bronze_pods(client: DemoClient, models: dict[str, int]) -> None:
 
 async def gpus_go_to_who_asks(client: DemoClient) -> str:
     state = client.state
-    await client.apply(manifests.job("train", "train", 4, "16", gpu=8))
-    await client.until("4 pods of job train with a node", _unplaced(state, "train", 4))
+    await client.apply(manifests.job("train", "train", TRAINERS, "16", gpu=8))
+    await client.until(f"{TRAINERS} pods of job train with a node", _unplaced(state, "train", TRAINERS))
     nodes = sorted({pod.spec.node_name for pod in state.of("train")})
-    whole = len(nodes) == 4 and all(node.startswith("h100-") for node in nodes)
+    whole = len(nodes) == TRAINERS and all(node.startswith("h100-") for node in nodes)
     expect(whole, "each trainer on an H100 node of its own", ", ".join(nodes))
     return f"four trainers of eight GPUs on {', '.join(nodes)}"
+
+
+async def an_urgent_gang_takes_what_it_needs(client: DemoClient) -> str:
+    """All H100s are in use, by pods of a lower priority."""
+    state = client.state
+    await client.apply(manifests.priority_class(URGENT, 1000))
+    before = {pod.metadata.uid for pod in state.of("train")}
+    await client.apply(*manifests.gang("greedy", TRAINERS + 1, "16", gpu=8, priority=URGENT))
+
+    def untold() -> str:
+        told = sum(bool(_short_of(pod)) for pod in state.of("greedy"))
+        return "" if told == TRAINERS + 1 else f"{told} told"
+
+    await client.until("all members of gang greedy told that they wait", untold)
+    left = {pod.metadata.uid for pod in state.of("train")}
+    expect(left == before, "no trainer evicted for a gang that does not fit all the same", f"{len(left & before)} left")
+    await client.pause(1.5)
+    await client.end("greedy")
+    await client.apply(*manifests.gang(URGENT, 2, "16", gpu=8, priority=URGENT))
+    await client.until(f"2 ready pods of gang {URGENT}", _unready(state, URGENT, 2))
+    kept = {pod.metadata.uid for pod in state.of("train")} & before
+    expect(len(kept) == TRAINERS - 2, f"{TRAINERS - 2} trainers still there", f"{len(kept)}")
+    await client.pause(1.5)
+    await client.end(URGENT)
+    await client.until(f"{TRAINERS} ready trainers again", _unready(state, "train", TRAINERS))
+    useless = f"a gang of {TRAINERS + 1} nodes evicted none of the {TRAINERS} trainers, since it would not have fitted"
+    return f"{useless}; one of two nodes evicted two and ran, and when it left, they were back"
 
 
 async def two_gangs_want_the_same_gpus(client: DemoClient) -> str:
@@ -240,6 +268,7 @@ STORY = (
     DemoStep("A small pod leaves islands whole", a_small_pod_leaves_islands_whole, only=UNJOINED),
     DemoStep("Tenants get the hardware of their tier", tenants_get_the_hardware_of_their_tier, only=EQUAL),
     DemoStep("GPUs go to who asks for them", gpus_go_to_who_asks),
+    DemoStep("An urgent gang takes what it needs", an_urgent_gang_takes_what_it_needs, only=ALONE),
     DemoStep("Two gangs want the same GPUs", two_gangs_want_the_same_gpus, only=ALONE),
     DemoStep("A gang is told what it lacks", a_gang_is_told_what_it_lacks, only=ALONE),
     DemoStep("A node is drained", a_node_is_drained),
