@@ -36,10 +36,11 @@ def test_the_story_comes_true() -> None:
         "5. A small pod leaves islands whole",
         "6. Tenants get the hardware of their tier",
         "7. GPUs go to who asks for them",
-        "8. Two gangs want the same GPUs",
-        "9. A gang is told what it lacks",
-        "10. A node is drained",
-        "11. A hopeless pod is told why",
+        "8. An urgent gang takes what it needs",
+        "9. Two gangs want the same GPUs",
+        "10. A gang is told what it lacks",
+        "11. A node is drained",
+        "12. A hopeless pod is told why",
     ]
     spread = "12 pods on 12 nodes, 6 in us-east-1a and 6 in us-east-1b: a service is spread, so that it loses little"
     assert spread in acts[0]
@@ -51,12 +52,14 @@ def test_the_story_comes_true() -> None:
     assert "a gold tenant got an H100 at once; a bronze one filled 4 T4s, then 8 A100s, and only its next" in acts[5]
     assert acts[5].endswith("until they are the only place left")
     assert "h100-0-0, h100-0-1, h100-1-0, h100-1-1" in acts[6]
-    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[7])
+    assert "a gang of 5 nodes evicted none of the 4 trainers" in acts[7]
+    assert "one of two nodes evicted two and ran" in acts[7]
+    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[8])
     lacks = "4 of at least 6 members fit in the whole cluster; 2 more need 4 cpu, 2Gi memory, 4 nvidia.com/gpu."
-    assert lacks in acts[8]
-    assert acts[8].endswith("ms later all 6 have a node")
-    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[9])
-    assert "Insufficient nvidia.com/gpu" in acts[10]
+    assert lacks in acts[9]
+    assert acts[9].endswith("ms later all 6 have a node")
+    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[10])
+    assert "Insufficient nvidia.com/gpu" in acts[11]
     assert "kubectl --server=http://127.0.0.1:" in done.stdout
     assert re.search(r"[0-9]+ pods got a node; of the [0-9]+ that came once the scheduler ran half within", done.stdout)
     first = re.search(r"the first pod had its node after ([0-9.]+) s", done.stdout)
