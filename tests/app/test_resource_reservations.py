@@ -56,7 +56,7 @@ def test_capacity_is_kept_from_all_pods_but_the_owners() -> None:
     scheduler_test(life)
 
 
-def test_it_ends_when_its_time_is_over_and_wakes_who_waits() -> None:
+def test_f38_it_ends_when_its_time_is_over_and_wakes_who_waits() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 1)
         fixture.things(a_reservation(count=1, resources=GPUS, duration="10m", owner=for_team()))
@@ -264,9 +264,7 @@ def test_another_gang_of_the_namespace_is_no_owner() -> None:
     scheduler_test(life)
 
 
-def test_a_bind_that_fails_gives_the_capacity_back_to_the_reservation() -> None:
-    """Failure 29: a reservation stays allocated after a failed bind."""
-
+def test_f29_a_bind_that_fails_gives_the_capacity_back_to_the_reservation() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 1)
         fixture.things(a_reservation(count=1, resources=GPUS, owner=for_team()))
@@ -285,7 +283,7 @@ def test_a_bind_that_fails_gives_the_capacity_back_to_the_reservation() -> None:
     scheduler_test(life)
 
 
-def test_the_next_process_goes_on_with_the_same_nodes_and_pods() -> None:
+def test_f29_the_next_process_goes_on_with_the_same_nodes_and_pods() -> None:
     """RR-5: nothing is left behind, and nothing is lost, when the process ends."""
     kept: dict[str, Any] = {}
 
