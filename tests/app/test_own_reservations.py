@@ -179,6 +179,29 @@ def test_the_reservation_of_a_driver_ends(how: str) -> None:
     scheduler_test(life, config=SPARK)
 
 
+def test_the_next_process_goes_on_with_the_object_of_a_driver_and_deletes_it_in_the_end() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        served(fixture)
+        spark_nodes(fixture)
+        owner = {"podSelector": {"matchLabels": {"spark-app-selector": "app-1"}}}
+        spec = {"reservations": {"worker-0": {"cpu": 8}}, "owner": owner, "duration": "600s"}
+        thing = a_reservation("driver-reservation", namespace="spark", labels=OURS, **spec)
+        status = {"phase": "Active", "observedGeneration": 1, "nodes": {"worker-0": "n1"}}
+        data = msgspec.json.decode(msgspec.json.encode(thing)) | {"status": status}
+        fixture.things(from_data(data, ResourceReservation))
+        await fixture.work()
+        record = fixture.ledger.reservations.by_key["spark/driver-reservation"]
+        assert [entry.node for entry in record.entries.values()] == ["n1"]
+        fixture.clock.advance(GRACE + 1)
+        assert shown(fixture) == []
+        fixture.clock.advance(600)
+        await fixture.work()
+        assert not fixture.ledger.reservations
+        assert [method for method, *_ in shown(fixture)] == ["DELETE"]
+
+    scheduler_test(life, config=SPARK)
+
+
 @pytest.mark.parametrize(
     ("namespace", "labels", "annotations"),
     [

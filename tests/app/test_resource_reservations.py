@@ -199,6 +199,31 @@ def test_a_reserved_gpu_is_kept_from_parts_of_gpus_too() -> None:
     scheduler_test(life)
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"reservations": {"a": {"node": "n1", "cpu": 1}}}, ["n1"], id="on the node that an entry names"),
+        pytest.param({"reservations": {"a": {"node": "no", "cpu": 1}}}, [], id="not elsewhere if that node is unknown"),
+        pytest.param({"resources": {"cpu": 1}, "nodeSelector": {"pool": "a"}}, ["n2"], id="on nodes with labels"),
+        pytest.param({"resources": {"cpu": 60}, "count": 4}, [], id="not on nodes with taints"),
+        pytest.param(
+            {"resources": {"cpu": 60}, "count": 4, "tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            ["n0", "n1", "n2", "n3"],
+            id="on nodes with taints that it tolerates",
+        ),
+    ],
+)
+def test_where_entries_may_be(spec: dict[str, Any], expected: list[str]) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n0", cpu=64), a_node("n1", cpu=64), a_node("n2", cpu=64, labels={"pool": "a"}))
+        fixture.nodes(a_node("n3", cpu=64, taints=["gpu:NoSchedule"]))
+        fixture.things(a_reservation(**spec))
+        await fixture.work()
+        assert sorted(report(fixture).nodes.values()) == expected
+
+    scheduler_test(life)
+
+
 def test_pods_fill_all_of_many_entries() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         number = FEW + 4
@@ -334,10 +359,11 @@ def test_an_expired_one_of_a_gang_that_still_waits_ends() -> None:
 # --- tenants -----------------------------------------------------------------------------------------------------
 
 
-def test_by_default_a_reservation_in_a_tenants_own_namespace_keeps_nothing() -> None:
+@pytest.mark.parametrize("labels", [{}, {"app.kubernetes.io/managed-by": "kubenexus-scheduler"}], ids=["", "forged"])
+def test_by_default_a_reservation_in_a_tenants_own_namespace_keeps_nothing(labels: dict[str, str]) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         gpu_nodes(fixture, 1)
-        fixture.things(a_reservation(namespace="team-a", count=1, resources=GPUS))
+        fixture.things(a_reservation(namespace="team-a", count=1, resources=GPUS, labels=labels))
         await fixture.work()
         assert said(fixture, "team-a/r") == ("Pending", "NotAllowed")
         fixture.pods(a_pod("other", gpu=8))
