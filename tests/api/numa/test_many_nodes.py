@@ -18,8 +18,17 @@ from kubenexus.api.numa.machine import (
     idle,
     union,
 )
-from kubenexus.api.numa.many_nodes import FITS, NO_AFFINITY, NO_WHOLE_CORES, Judged, countable, judge_rows, numa_table
+from kubenexus.api.numa.many_nodes import (
+    FITS,
+    NO_AFFINITY,
+    NO_WHOLE_CORES,
+    NumaTable,
+    countable,
+    judge_rows,
+    numa_table,
+)
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand, pod_demand
+from kubenexus.api.numa.quick_judgement import refusals
 from kubenexus.api.numa.refusal import SMT, TOPOLOGY, UNEXPECTED
 from kubenexus.testing.numa_oracle.cases import recordings
 from kubenexus.testing.numa_oracle.from_nrt import node_from_nrt
@@ -40,7 +49,9 @@ def reason_of(refusal: int) -> str:
     return {FITS: "", NO_AFFINITY: TOPOLOGY, NO_WHOLE_CORES: SMT}.get(refusal, UNEXPECTED)
 
 
-def check(judged: Judged, container: ContainerDemand, kubelet: Kubelet, nodes: Nodes) -> None:
+def check(table: NumaTable, container: ContainerDemand, kubelet: Kubelet, nodes: Nodes) -> None:
+    judged = judge_rows(container, table)
+    assert refusals(container, table).tolist() == judged.refusals.tolist()
     for row, (machine, usage) in enumerate(nodes):
         reason, zones = alone(container, kubelet, machine, usage)
         assert reason_of(judged.refusals.item(row)) == reason
@@ -63,7 +74,7 @@ def test_on_recorded_nodes() -> None:
         table = numa_table(node.kubelet, nodes)
         for container in containers:
             plain = ContainerDemand(container.name, False, False, container.cpus, container.memory, container.devices)
-            check(judge_rows(plain, table), plain, node.kubelet, nodes)
+            check(table, plain, node.kubelet, nodes)
             compared += 1
     assert compared > 300
 
@@ -115,7 +126,7 @@ def test_on_made_up_nodes(
     container = ContainerDemand(
         "main", cpus=cpus, memory=(("memory", memory * GI),) if memory else (), devices=((GPU, gpus),) if gpus else ()
     )
-    check(judge_rows(container, numa_table(kubelet, nodes)), container, kubelet, nodes)
+    check(numa_table(kubelet, nodes), container, kubelet, nodes)
 
 
 @given(machines(), st.sampled_from(POLICIES), st.booleans(), st.lists(st.integers(0, 40), min_size=1, max_size=6))

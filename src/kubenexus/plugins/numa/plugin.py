@@ -23,8 +23,10 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.numa.machine import BEST_EFFORT, NONE
-from kubenexus.api.numa.many_nodes import FITS, NO_AFFINITY, judge_rows
+from kubenexus.api.numa.many_nodes import FITS, NO_AFFINITY
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
+from kubenexus.api.numa.quick_judgement import refusals
+from kubenexus.api.numa.refusal import TOPOLOGY
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
 from kubenexus.framework.extension_points import AS_IS, Depends
@@ -71,19 +73,32 @@ class NUMATopology:
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         view = nodes.as_column() if isinstance(nodes, OneNode) else nodes
         request, demand = request_of(pod), demand_of(pod)
+        own = request.policy in _POLICIES
+        if isinstance(nodes, OneNode) and not own:
+            self._filter_one(demand, nodes, verdict)
+            return
         unaligned = np.zeros(view.width, np.bool_)
         lacking, broken = unaligned.copy(), unaligned.copy()
         for layout, where, rows in _layouts(view):
             table = nodes.columns.numa.table(layout, rows)
             for container in _distinct(demand):
-                refusals = judge_rows(container, table).refusals
-                unaligned[where] |= refusals == NO_AFFINITY
-                lacking[where] |= (refusals != FITS) & (refusals != NO_AFFINITY)
-            if request.policy in _POLICIES:
-                ids = nodes.columns.numa.zone_ids(layout, rows)
-                broken[where] = Zones(request, wanted_by(pod), table, ids).refused()
+                found = refusals(container, table)
+                unaligned[where] |= found == NO_AFFINITY
+                lacking[where] |= (found != FITS) & (found != NO_AFFINITY)
+            if own:
+                broken[where] = _zones(request, pod, nodes, layout, rows).refused()
         for mask, reason in ((unaligned, NO_ALIGNMENT), (lacking & ~unaligned, NO_ROOM), (broken, NOT_KEPT)):
             verdict.reject(bool(mask[0]) if nodes.single else mask, reason)
+
+    def _filter_one(self, demand: PodDemand | None, node: OneNode, verdict: NodeVerdict) -> None:
+        """The same for one row: each container alone, as `many_nodes` judges it."""
+        here = node.columns.numa.of_row(node.row)
+        if here is None:
+            return
+        reasons = [node.columns.numa.refusal(here, each) for each in _alone(demand)]
+        unaligned = TOPOLOGY in reasons
+        verdict.reject(unaligned, NO_ALIGNMENT)
+        verdict.reject(not unaligned and any(reasons), NO_ROOM)
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         found = self.assign_members(pod, row, nodes, 1)
@@ -121,11 +136,10 @@ class NUMATopology:
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
         view = nodes.as_column() if isinstance(nodes, OneNode) else nodes
-        request, wanted = request_of(pod), wanted_by(pod)
+        request = request_of(pod)
         scores = np.full(view.width, UNKNOWN, np.int64)
         for layout, where, rows in _layouts(view) if _is_scored(request) else ():
-            ids = nodes.columns.numa.zone_ids(layout, rows)
-            scores[where] = Zones(request, wanted, nodes.columns.numa.table(layout, rows), ids).scores()
+            scores[where] = _zones(request, pod, nodes, layout, rows).scores()
         return int(scores[0]) if nodes.single else scores
 
     events_to_register = (
@@ -145,6 +159,11 @@ def _layouts(nodes: Nodes) -> Any:
     layouts = nodes.columns.numa.layouts
     if not len(layouts):
         return
+    if nodes.rows is None:
+        common = nodes.columns.numa.covers(nodes.columns.size)
+        if common is not None:
+            yield common, slice(None), slice(0, nodes.columns.size)
+            return
     rows = nodes.table_rows()
     codes = layouts[rows]
     for layout in np.unique(codes[codes >= 0]):
@@ -161,6 +180,20 @@ def _distinct(demand: PodDemand | None) -> list[ContainerDemand]:
     return list(
         dict.fromkeys(each for each in plain if each.cpus or each.memory is None or each.memory or each.devices)
     )
+
+
+def _alone(demand: PodDemand | None) -> list[PodDemand]:
+    """Returns a pod for each different container; the pod itself, if it has only one."""
+    asking = _distinct(demand)
+    if demand is not None and len(asking) == len(demand.containers) == 1 and not demand.containers[0].init:
+        return [demand]
+    return [PodDemand((each,), each.cpus, each.memory, each.devices) for each in asking]
+
+
+def _zones(request: NumaRequest, pod: PodClass, nodes: Nodes, layout: int, rows: Any) -> Zones:
+    numa = nodes.columns.numa
+    table, ids, apart = numa.table(layout, rows), numa.zone_ids(layout, rows), numa.distances(layout, rows)
+    return Zones(request, wanted_by(pod), table, ids, apart)
 
 
 def _admitted(numa: NumaColumns, here: RowNuma, demand: PodDemand, members: int) -> int:

@@ -4,11 +4,13 @@ Amounts that a node does not report (memory without the static Memory Manager, C
 unknown, and never refuse a node.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from kubenexus.api.numa.many_nodes import NumaTable
+from kubenexus.api.numa.quick_judgement import some_rows
 from kubenexus.plugins.numa.points import (
     NEUTRAL,
     WITH_DEVICES,
@@ -27,10 +29,11 @@ _MEMORY = "memory"
 
 
 class Zones:
-    """One request against the rows of a table. `ids[z]` is the number of NUMA node z of each row."""
+    """One request against the rows of a table. `ids` are the numbers of the NUMA nodes of each row, `apart` the sums of
+    their distances to the others."""
 
-    def __init__(self, request: NumaRequest, wanted: Wanted, table: NumaTable, ids: Any) -> None:
-        self.request, self.wanted, self.table = request, wanted, table
+    def __init__(self, request: NumaRequest, wanted: Wanted, table: NumaTable, ids: Any, apart: Any) -> None:
+        self.request, self.wanted, self.table, self.ids, self.apart = request, wanted, table, ids, apart
         self.avoided = np.isin(ids, request.avoided) if request.avoided else np.zeros(ids.shape, np.bool_)
         self.preferred = np.isin(ids, request.preferred) if request.preferred else np.zeros(ids.shape, np.bool_)
         self.amounts = list(self._amounts())
@@ -43,12 +46,11 @@ class Zones:
         fits = self.fits(self.amounts)
         if request.policy == ISOLATED:
             return ~(fits & self._idle()).any(axis=1)
-        needed = self.needed()
         if request.policy == SINGLE:
             refused = ~fits.any(axis=1)
             # A policy that was only inferred does not refuse machines whose NUMA nodes are all too small.
-            return refused if request.stated else refused & (needed == 1)
-        return self._free_sets() > needed
+            return refused if request.stated or not refused.any() else refused & (self.needed() == 1)
+        return self._free_sets() > self.needed()
 
     def fits(self, amounts: Any) -> Any:
         """Returns which NUMA nodes have everything free."""
@@ -74,7 +76,12 @@ class Zones:
         points = zone_points(fit, bandwidth, self._distances(), devices=self._devices())
         fits = self.fits(self.amounts)
         best = np.where(fits, points, -1.0).max(axis=1)
-        return np.where(best >= 0, node_points(np.maximum(best, 0)), several_points(self._free_sets()))
+        found = node_points(np.maximum(best, 0))
+        several = np.flatnonzero(best < 0)
+        if len(several):
+            rest = Zones(self.request, wanted, some_rows(table, several), self.ids[several], self.apart[several])
+            found[several] = several_points(rest._free_sets())
+        return found
 
     def _amounts(self) -> Any:
         """Yields for each resource the number wanted, what is free and in all on each NUMA node, and on which rows that
@@ -106,19 +113,17 @@ class Zones:
         """Returns the least number of NUMA nodes that have everything together."""
         count = self.table.zones
         found = np.full(self.table.rows, count + 1)
-        members = np.array([[zones >> zone & 1 for zones in range(1, 1 << count)] for zone in range(count)])
-        widths = members.sum(axis=0)
+        members, widths = _sets(count)
         enough = np.ones((self.table.rows, len(widths)), np.bool_)
         for number, free, _, known in amounts:
-            enough &= (np.where(self.avoided, 0, free) @ members >= number) | ~known
+            enough &= (np.where(self.avoided, 0.0, free) @ members >= number) | ~known
         return np.minimum(found, np.where(enough, widths, count + 1).min(axis=1))
 
     def _distances(self) -> Any:
         count = self.table.zones
         if count < 2:
             return 100
-        away = self.table.distances.sum(axis=2) - np.einsum("rzz->rz", self.table.distances)
-        return distance_points(away / (count - 1), self.request.weight)
+        return distance_points(self.apart / (count - 1), self.request.weight)
 
     def _devices(self) -> Any:
         bonus: Any = 0
@@ -129,6 +134,13 @@ class Zones:
                 bonus = np.minimum(bonus, here) if np.any(bonus) else here
                 bonus = np.where(_known(total), bonus, 0)
         return bonus
+
+
+@functools.cache
+def _sets(zones: int) -> tuple[Any, Any]:
+    """Returns which NUMA node is in which set, and how many each set has."""
+    members = np.array([[sets >> zone & 1 for sets in range(1, 1 << zones)] for zone in range(zones)], np.float64)
+    return members, members.sum(axis=0).astype(np.int64)
 
 
 def _known(total: Any) -> Any:

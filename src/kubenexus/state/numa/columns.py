@@ -56,7 +56,8 @@ class NumaColumns:
         self._distances: Amounts = np.zeros((0, MAX_NUMA_NODES, MAX_NUMA_NODES), np.int64)
         self._resources: set[str] = set()  # that have columns
         self._machines: dict[Any, Machine] = {}  # equal machines share one object
-        self._remembered: dict[Any, tuple[Machine, Usage | None]] = {}
+        self._remembered: dict[Any, tuple[Machine, Usage | None, str]] = {}
+        self._in_layout: list[int] = []  # rows of each layout
 
     @property
     def any(self) -> bool:
@@ -90,6 +91,9 @@ class NumaColumns:
         layout = self._layout(reported)
         usage, held = self._explained(row, reported, [record for record in seen if record.numa is not None])
         unknown = frozenset(() if held else (pod_name(record) for record in seen if record.numa is not None))
+        if row not in self._rows or self._rows[row].layout != layout:
+            self.clear(row)
+            self._in_layout[layout] += 1
         self._rows[row] = RowNuma(reported, layout, usage, usage, unknown, held, held)
         self.layouts[row] = layout
         for column in (*self._by_zone.values(), *self._by_row.values()):
@@ -120,9 +124,11 @@ class NumaColumns:
 
     def clear(self, row: int) -> bool:
         """Removes the report of a row. Returns whether there was one."""
-        if self._rows.pop(row, None) is None:
+        gone = self._rows.pop(row, None)
+        if gone is None:
             return False
         self.layouts[row] = -1
+        self._in_layout[gone.layout] -= 1
         return True
 
     # --- pods -----------------------------------------------------------------------------------------------------
@@ -152,17 +158,25 @@ class NumaColumns:
         return admit_to_managers(demand, reported.kubelet, reported.machine, here.usage.copy())
 
     def after(self, here: RowNuma, usage: Usage, demand: PodDemand) -> Usage | None:
-        """Returns the usage once a pod has been admitted, None if it is refused. Equal questions are answered once."""
+        """Returns the usage once a pod has been admitted, None if it is refused."""
+        return self._asked(here, usage, demand)[1]
+
+    def refusal(self, here: RowNuma, demand: PodDemand) -> str:
+        """Returns the reason for which the kubelet of a row would refuse one more pod; "" if it would not."""
+        return self._asked(here, here.usage, demand)[2]
+
+    def _asked(self, here: RowNuma, usage: Usage, demand: PodDemand) -> tuple[Machine, Usage | None, str]:
+        """Equal questions are answered once: equal nodes ask them, and filter, assign and the ledger in turn."""
         reported = here.reported
         key = (id(reported.machine), here.layout, demand, _usage_key(usage))
         known = self._remembered.get(key)
         if known is None:
             fresh = usage.copy()
-            admitted = admit_to_managers(demand, reported.kubelet, reported.machine, fresh).admitted
+            reason = admit_to_managers(demand, reported.kubelet, reported.machine, fresh).reason
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            known = self._remembered[key] = (reported.machine, fresh if admitted else None)
-        return known[1]
+            known = self._remembered[key] = (reported.machine, None if reason else fresh, reason)
+        return known
 
     def _change(self, row: int, change: Callable[[RowNuma], None], undo: UndoLog | None) -> None:
         here = self._rows.get(row)
@@ -201,8 +215,12 @@ class NumaColumns:
 
     # --- columns --------------------------------------------------------------------------------------------------
 
-    def table(self, layout: int, rows: NDArray[np.int64]) -> NumaTable:
-        """Returns the table of some rows with this layout."""
+    def covers(self, size: int) -> int | None:
+        """Returns the layout that all of the first `size` rows have, if they have one."""
+        return next((layout for layout, rows in enumerate(self._in_layout) if rows == size), None)
+
+    def table(self, layout: int, rows: Any) -> NumaTable:
+        """Returns the table of some rows with this layout: their numbers, or a slice."""
         zones, kubelet = self._kinds[layout]
 
         def all_of(what: str, columns: dict[tuple[str, str], Amounts]) -> dict[str, Amounts]:
@@ -234,14 +252,19 @@ class NumaColumns:
             one("usable cpus"),
         )
 
-    def zone_ids(self, layout: int, rows: NDArray[np.int64]) -> Amounts:
+    def zone_ids(self, layout: int, rows: Any) -> Amounts:
         """Returns the numbers of the NUMA nodes of some rows with this layout."""
         return self._by_zone["ids", ""][rows, : self._kinds[layout][0]]
+
+    def distances(self, layout: int, rows: Any) -> Amounts:
+        """Returns the sum of the distances of each NUMA node to the others."""
+        return self._by_zone["distances", ""][rows, : self._kinds[layout][0]]
 
     def _layout(self, reported: ReportedNode) -> int:
         kind = (reported.machine.zones, reported.kubelet)
         if kind not in self._kinds:
             self._kinds.append(kind)
+            self._in_layout.append(0)
         return self._kinds.index(kind)
 
     def _write(self, row: int) -> None:
@@ -251,6 +274,8 @@ class NumaColumns:
         self._put("all cpus", "", row, [cpus.bit_count() for cpus in machine.cpus.numa])
         self._put("usable cpus", "", row, [(cpus & ~machine.reserved).bit_count() for cpus in machine.cpus.numa])
         self._put("ids", "", row, here.reported.ids)
+        apart = [sum(distances) - distances[zone] for zone, distances in enumerate(machine.distances)]
+        self._put("distances", "", row, apart)
         self._put("free cpus", "", row, [(cpus & usage.cpus).bit_count() for cpus in machine.cpus.numa])
         self._put("groups", "", row, usage.groups)
         self._put("blocks", "", row, usage.blocks)
