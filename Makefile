@@ -120,6 +120,7 @@ docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.m
 	$(PY) -m kubenexus keys --markdown > build/keys.md
 	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
 	$(PY) -m tests.plugins.network_fabric.golden_page > build/fabric-golden.md
+	$(PY) -m tests.plugins.numa.golden_page > build/numa-golden.md
 	$(PY) -m tests.plugins.workload.golden_page > build/placement-golden.md
 	$(PY) -m tests.api.classification.golden_page > build/classification-golden.md
 	$(PY) -m tests.placement.page > build/placement.md

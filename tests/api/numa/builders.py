@@ -33,6 +33,7 @@ def an_nrt(
     policy: str = "single-numa-node",
     scope: str = "container",
     name: str = "n",
+    near: int = 21,
     **more: Any,
 ) -> NodeResourceTopology:
     """What an exporter writes for a node with these NUMA nodes."""
@@ -43,7 +44,7 @@ def an_nrt(
                 name=f"node-{number}",
                 type="Node",
                 costs=[
-                    ZoneCost(name=f"node-{other}", value=10 if other == number else 21) for other in range(len(zones))
+                    ZoneCost(name=f"node-{other}", value=10 if other == number else near) for other in range(len(zones))
                 ],
                 resources=[_resource(resource, row) for resource, row in amounts.items()],
             )

@@ -4,31 +4,15 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.framework.job import Job
-from kubenexus.framework.profile import EnabledPlugin
-from kubenexus.plan.decide import Planner
-from kubenexus.plugins import default_profile, profile_plugins
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import Run, a_ledger
+from kubenexus.testing.builders import a_pod
 from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
+from tests.plugins.numa.numa_cluster import EIGHT, GI, PROFILE, a_run
 
-GI = 1 << 30
-EIGHT: Row = (8, 8, 8)
-PROFILE = default_profile(also=[EnabledPlugin("NUMATopology", 4)])
 NO_ALIGNMENT = "node(s) didn't have NUMA nodes that the kubelet could align the pod on"
 NOT_KEPT = "node(s) couldn't keep the pod's NUMA policy"
-
-
-def a_run(*nrts: NodeResourceTopology, others: int = 0, gpus: int = 0) -> Run:
-    """A scheduler and nodes with these reports, and `others` without one."""
-    names = [*(nrt.metadata.name for nrt in nrts), *(f"other-{number}" for number in range(others))]
-    ledger = a_ledger([a_node(name, cpu=16, memory="64Gi", resources={GPU: gpus} if gpus else {}) for name in names])
-    for nrt in nrts:
-        ledger.upsert_node_topology(nrt)
-    ledger.read_devices()
-    return Run(ledger, Planner(profile_plugins(PROFILE)), {})
 
 
 def pod(name: str, cpu: str = "1", memory: str = "1Gi", gpu: int = 0, **annotations: str) -> Pod:
