@@ -37,7 +37,7 @@ class PreemptionFixture(SchedulerFixture):
     def __init__(self) -> None:
         super().__init__()
         self.plans: dict[str, tuple[Iterable[str], Iterable[str]]] = {}
-        self.evicts = True
+        self.evicts, self.violations = True, 0
         self.preemption = self.scheduler.preemption
         planner = self.scheduler.planners[OURS]
         decide = planner.decide
@@ -63,7 +63,8 @@ class PreemptionFixture(SchedulerFixture):
         if not victims:
             return None
         places = tuple(Nomination(pod.key, node) for pod, node in zip(job.pods, nodes, strict=True))
-        return Preemption(places, tuple(Victim(each.key, each.uid) for each in victims), evicts=self.evicts)
+        gone = tuple(Victim(each.key, each.uid) for each in victims)
+        return Preemption(places, gone, self.violations, evicts=self.evicts)
 
     async def turn(self, seconds: float = 0.0) -> None:
         """Works until there is nothing to do, `seconds` later."""

@@ -193,6 +193,21 @@ def test_a_budget_that_never_allows_it_ends_the_preemption_before_others_are_hur
     preemption_test(life)
 
 
+def test_pods_whose_budget_the_decision_violates_are_deleted_and_others_evicted() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.violations = 1
+        fixture.nodes(a_node("n0", cpu=2), a_node("n1", cpu=2))
+        fixture.things(a_budget("db", LabelSelector(match_labels={"app": "db"})))
+        fixture.pods(a_pod("low-0", cpu=2, node="n0"), a_pod("low-1", cpu=2, node="n1", labels={"app": "db"}))
+        fixture.plans[JOB] = (("low-0", "low-1"), ("n0", "n1"))
+        fixture.pods(*gang("llama", 2, cpu=2, priority=9))
+        await fixture.turn()
+        calls = [call for call in fixture.server.calls if call.method == "DELETE" or call.path.endswith("/eviction")]
+        assert [(call.method, call.path.split("/")[6]) for call in calls] == [("DELETE", "low-1"), ("POST", "low-0")]
+
+    preemption_test(life)
+
+
 def test_a_refusal_for_good_ends_the_preemption() -> None:
     async def life(fixture: PreemptionFixture) -> None:
         fixture.server.script.append(FORBIDDEN)

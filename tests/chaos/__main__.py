@@ -17,7 +17,18 @@ from tests.chaos.scenario import THEMES, scenario
 from tests.chaos.seed_run import Report, play
 from tests.e2e.controlplane import build
 
-LAWS = ("overbooked", "lost", "moved", "halved", "ledger", "no lease", "not leading", "play")
+LAWS = (
+    "overbooked",
+    "lost",
+    "moved",
+    "halved",
+    "unprovoked",
+    "evicted twice",
+    "ledger",
+    "no lease",
+    "not leading",
+    "play",
+)
 
 
 def main() -> int:

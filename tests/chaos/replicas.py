@@ -29,7 +29,10 @@ CONFIGURATION: Final = {
     "profiles": [
         {
             "schedulerName": "kubenexus-scheduler",
-            "pluginConfig": [{"name": "Coscheduling", "args": {"gangDeadlineSeconds": 5, "reservationSeconds": 2}}],
+            "pluginConfig": [
+                {"name": "Coscheduling", "args": {"gangDeadlineSeconds": 5, "reservationSeconds": 2}},
+                {"name": "GangPreemption", "args": {"cooldownSeconds": 2}},
+            ],
         }
     ],
 }

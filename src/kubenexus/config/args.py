@@ -217,6 +217,7 @@ class GangPreemptionArgs(Args):
     servicesPreemptBatch  services outrank batch work of the same priority
     protectedNamespaces   their pods are never evicted; the list replaces the default one
     cooldownSeconds       how long a job does not evict again after it evicted pods
+    fenceSeconds          how long the capacity is kept for a job whose victims do not end
     maxVictims            pods that one job may evict at a time
     """
 
@@ -226,6 +227,7 @@ class GangPreemptionArgs(Args):
     services_preempt_batch: bool = False
     protected_namespaces: Annotated[list[str], OR_DEFAULT] = msgspec.field(default_factory=_protected)
     cooldown_seconds: Annotated[Int64, OR_DEFAULT] = 30
+    fence_seconds: Annotated[Int64, OR_DEFAULT] = 300
     max_victims: Annotated[Int64, OR_DEFAULT] = MAX_VICTIMS
 
 

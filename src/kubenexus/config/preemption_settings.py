@@ -30,6 +30,7 @@ def gang_preemption_settings(configuration: Configuration, profile: str) -> Gang
         services_preempt_batch=args["servicesPreemptBatch"],
         protected_namespaces=args["protectedNamespaces"],
         cooldown_seconds=args["cooldownSeconds"],
+        fence_seconds=args["fenceSeconds"],
         max_victims=args["maxVictims"],
     )
 

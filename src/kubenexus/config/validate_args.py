@@ -199,6 +199,7 @@ def _gang_preemption(args: kinds.GangPreemptionArgs, place: FieldPath) -> None:
     if args.pdb_policy not in PDB_POLICIES:
         place["pdbPolicy"].unsupported(args.pdb_policy, list(PDB_POLICIES))
     _between(args.cooldown_seconds, 0, 86_400, place["cooldownSeconds"])
+    _between(args.fence_seconds, 1, 86_400, place["fenceSeconds"])
     _between(args.max_victims, 1, 5_000, place["maxVictims"])
     for index, namespace in enumerate(args.protected_namespaces):
         if not namespace:

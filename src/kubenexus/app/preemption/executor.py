@@ -9,7 +9,7 @@ again, and waits for those of its victims that are terminating already.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -17,13 +17,14 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.job_key import namespace_of
+from kubenexus.app.preemption.call_turns import CallTurn, in_portions
 from kubenexus.app.preemption.capacity_check import still_fits
 from kubenexus.app.preemption.eviction_calls import BudgetRefusal, EvictionCalls
 from kubenexus.app.preemption.preemption_rules import PreemptionRules, ProfileRules
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.client.calls import Api
-from kubenexus.client.fair_slots import FairSlots, Slot
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.framework.decision import Decision, Preemption
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
@@ -38,7 +39,6 @@ from kubenexus.state.pods import PodRecord
 from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd
 
 AT_ONCE: Final = 16  # preemptions whose calls are in flight; namespaces take turns
-CALLS: Final = 8  # calls in flight of one preemption
 ADOPT_PERIOD: Final = 30.0  # seconds between two looks for nominations that this process did not make
 
 log = logs.get("preemption")
@@ -46,14 +46,16 @@ log = logs.get("preemption")
 
 class Execution(msgspec.Struct, frozen=True):
     """A preemption with what its calls need. `members` are the nominated pods, as they were, with their nodes.
-    Victims that a budget protects come first, one by one: if it refuses, no other pod was evicted in vain. `preemptor`
-    is the unit of the job in the record of evictions."""
+    Victims that a budget protects come first, one by one: if it refuses, no other pod was evicted in vain. `violates`:
+    the decision takes into account that budgets are violated, so these victims are deleted. `preemptor` is the unit of
+    the job in the record of evictions."""
 
     pending: PendingPreemption
     members: tuple[tuple[Pod, str], ...]
     protected: tuple[PodRecord, ...] = ()
     others: tuple[PodRecord, ...] = ()
     evicts: bool = False
+    violates: bool = False
     preemptor: str = ""
 
     @property
@@ -157,6 +159,7 @@ class PreemptionExecutor:
             tuple(each for each in victims if each.uid in protected),
             tuple(each for each in victims if each.uid not in protected),
             preemption.evicts,
+            preemption.pdb_violations > 0,
             self.rules.unit_of_job(job),
         )
         self._metrics.preempted(len(victims))
@@ -259,14 +262,14 @@ class PreemptionExecutor:
         task.add_done_callback(self._tasks.discard)
 
     async def _execute(self, execution: Execution) -> None:
-        pending, turn = execution.pending, _Turn(self._slots, namespace_of(execution.pending.job))
+        pending, turn = execution.pending, CallTurn(self._slots, namespace_of(execution.pending.job))
         try:
             await turn.begin()
-            await _in_portions(execution.members, lambda member: self._nominate(pending, *member))
+            await in_portions(execution.members, lambda member: self._nominate(pending, *member))
             await self._outrank(execution)
             for victim in execution.protected:
                 await self._evict(execution, victim, turn)
-            await _in_portions(execution.others, lambda victim: self._evict(execution, victim, turn))
+            await in_portions(execution.others, lambda victim: self._evict(execution, victim, turn))
         except BudgetRefusal as problem:
             log.warning("A disruption budget stops a preemption", job=pending.job, why=str(problem))
             self._fail(pending)
@@ -298,7 +301,7 @@ class PreemptionExecutor:
                 else:
                     self._end(other, PreemptionEnd.OUTRANKED)
 
-    async def _evict(self, execution: Execution, victim: PodRecord, turn: "_Turn") -> None:
+    async def _evict(self, execution: Execution, victim: PodRecord, turn: CallTurn) -> None:
         """Ends a victim, unless the preemption is over or would not help any more: then nothing more is evicted."""
         pending = execution.pending
         if not self._ledger.preemptions.is_current(pending):
@@ -317,7 +320,7 @@ class PreemptionExecutor:
         log.v(2, "Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
         self._recorder.record(events.preempted(victim, preemptor.metadata.uid, victim.node), profile)
 
-    async def _evict_once(self, execution: Execution, victim: PodRecord, turn: "_Turn") -> bool:
+    async def _evict_once(self, execution: Execution, victim: PodRecord, turn: CallTurn) -> bool:
         """Returns whether the victim was evicted here. Two jobs may need the end of one pod: the second waits for the
         calls of the first, and evicts the pod only if the first does not want that any more."""
         while (other := self._evictions.get(victim.uid)) is not None:
@@ -326,7 +329,7 @@ class PreemptionExecutor:
             return False
         result = self._evictions[victim.uid] = asyncio.get_running_loop().create_future()
         try:
-            if execution.evicts:
+            if execution.evicts and not (execution.violates and self._is_protected(victim)):
                 wanted = partial(self._is_wanted, execution.pending, victim)
                 evicted = await self._calls.evict(victim, execution.profile, wanted, turn.pause)
             else:
@@ -361,40 +364,3 @@ class PreemptionExecutor:
     def _is_protected(self, victim: PodRecord) -> bool:
         budgets = self._ledger.disruption_budgets.of(victim.namespace)
         return any(budget.counts(victim) for _, budget in budgets)
-
-
-class _Turn:
-    """A slot of `FairSlots`, which is given back while the calls of a preemption wait."""
-
-    def __init__(self, slots: FairSlots, namespace: str) -> None:
-        self._slots, self._namespace = slots, namespace
-        self._slot: Slot | None = None
-
-    async def begin(self) -> None:
-        slot = await self._slots.acquire(self._namespace)
-        if self._slot is None:
-            self._slot = slot
-        else:  # another call of the preemption waited, too
-            self._slots.release(slot)
-
-    async def pause(self, seconds: float) -> None:
-        self.end()
-        await asyncio.sleep(seconds)
-        await self.begin()
-
-    def end(self) -> None:
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            self._slots.release(slot)
-
-
-async def _in_portions(items: Iterable[Any], call: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
-    """Awaits a call for each item: first one, then two at a time, up to `CALLS`. Raises the first error once its
-    portion is over. So a preemption that ends after its first eviction has evicted one pod."""
-    left, size = list(items), 1
-    while left:
-        portion, left, size = left[:size], left[size:], min(size * 2, CALLS)
-        results = await asyncio.gather(*(call(item) for item in portion), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result

@@ -19,13 +19,15 @@ def preemption_policy(args: GangPreemptionArgs | None) -> PreemptionPolicy | Non
     )
 
 
+def profile_rules(args: GangPreemptionArgs | None) -> ProfileRules:
+    """Returns how preemptions are executed; without GangPreemption as kube-scheduler does."""
+    if args is None:
+        return UPSTREAM_RULES
+    return ProfileRules(fence=float(args.fence_seconds), cooldown=float(args.cooldown_seconds))
+
+
 def candidate_limits(args: DefaultPreemptionArgs | None) -> CandidateLimits | None:
     """Returns the limits of DefaultPreemption; None without it."""
     if args is None:
         return None
     return CandidateLimits(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
-
-
-def profile_rules(args: GangPreemptionArgs | None) -> ProfileRules:
-    """Returns how a profile executes preemptions: as kube-scheduler does, without GangPreemption."""
-    return UPSTREAM_RULES if args is None else ProfileRules(cooldown=float(args.cooldown_seconds))
