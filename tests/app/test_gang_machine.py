@@ -40,8 +40,8 @@ class Chaos:
     def _witnessed(self, decide: Any) -> Any:
         """No decision takes fewer than the gang needs: with those that are there, by the server's or our own word."""
 
-        def decided(job: Job, *rest: Any) -> Decision:
-            decision: Decision = decide(job, *rest)
+        def decided(job: Job, *rest: Any, **named: Any) -> Decision:
+            decision: Decision = decide(job, *rest, **named)
             if decision.placed:
                 gang = job.pods[0].metadata.name[0]
                 there = [r for r in self.fixture.ledger.pods.values() if r.name.startswith(gang) and not r.terminating]

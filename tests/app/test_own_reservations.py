@@ -184,7 +184,7 @@ def test_the_next_process_goes_on_with_the_object_of_a_driver_and_deletes_it_in_
         served(fixture)
         spark_nodes(fixture)
         owner = {"podSelector": {"matchLabels": {"spark-app-selector": "app-1"}}}
-        spec = {"reservations": {"worker-0": {"cpu": 8}}, "owner": owner, "duration": "600s"}
+        spec: dict[str, Any] = {"reservations": {"worker-0": {"cpu": 8}}, "owner": owner, "duration": "600s"}
         thing = a_reservation("driver-reservation", namespace="spark", labels=OURS, **spec)
         status = {"phase": "Active", "observedGeneration": 1, "nodes": {"worker-0": "n1"}}
         data = msgspec.json.decode(msgspec.json.encode(thing)) | {"status": status}

@@ -184,7 +184,7 @@ def test_nothing_is_remembered_of_groups_that_are_gone() -> None:
 
 def test_an_attempt_that_broke_down_is_said_to_be_our_mistake() -> None:
     async def life(fixture: SchedulerFixture) -> None:
-        def broken(*_: Any) -> None:
+        def broken(*_: Any, **__: Any) -> None:
             raise ZeroDivisionError("by a mistake")
 
         fixture.scheduler.planners["default-scheduler"].decide = broken  # type: ignore[method-assign, assignment]

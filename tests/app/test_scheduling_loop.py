@@ -252,10 +252,10 @@ def test_f64_a_job_that_brings_the_planner_down_stands_in_nobodys_way(monkeypatc
         planner = fixture.scheduler.planners["default-scheduler"]
         decide = planner.decide
 
-        def breaks(job: Job, *rest: Any) -> Decision:
+        def breaks(job: Job, *rest: Any, **named: Any) -> Decision:
             if job.key == "default/odd":
                 raise ZeroDivisionError("a bug")
-            return decide(job, *rest)
+            return decide(job, *rest, **named)
 
         monkeypatch.setattr(planner, "decide", breaks)
         fixture.nodes(a_node("n"))

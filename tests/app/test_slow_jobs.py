@@ -169,12 +169,12 @@ def slow(fixture: SchedulerFixture, name: str, seconds: float) -> list[str]:
     planner, tried = fixture.scheduler.planners["default-scheduler"], list[str]()
     decide = planner.decide
 
-    def slowly(job: Job, *rest: Any) -> Decision:
+    def slowly(job: Job, *rest: Any, **named: Any) -> Decision:
         tried.append(job.key)
         assert fixture.scheduler.loop.activity.deciding == (job.key, fixture.clock.now())
         if name in job.key:
             fixture.clock.advance(seconds)
-        return decide(job, *rest)
+        return decide(job, *rest, **named)
 
     planner.decide = slowly  # type: ignore[method-assign, assignment]
     return tried
@@ -236,7 +236,7 @@ def test_a_decision_that_fails_after_a_long_time_counts_as_well() -> None:
         fixture.nodes(a_node("n", cpu=50))
         fixture.pods(a_pod("bad", cpu=1))
 
-        def failing(*_: Any) -> Decision:
+        def failing(*_: Any, **__: Any) -> Decision:
             fixture.clock.advance(5.0)
             raise RuntimeError("a mistake")
 

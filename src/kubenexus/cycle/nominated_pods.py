@@ -40,12 +40,13 @@ def filter_with_nominated_pods(
     columns = snapshot.nodes
     answers = []
     for node, nominees in waiting.items():
-        if not everywhere and not table.feasible.item(columns.row_of.get(node, 0)):
+        row = columns.row_of.get(node)
+        if row is None or (not everywhere and not table.feasible.item(row)):
             continue
         standing = [nominee for nominee in nominees if counts_beside(nominee, pod) and nominee.key not in seated]
-        if standing and node in columns.row_of:
+        if standing:
             table.work.rows += len(standing) + 1  # each is added to the row, which is computed then
-            answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
+            answers.append((row, _with(standing, row, table, snapshot)))
     answers = [(row, bits) for row, bits in answers if any(bits)]
     if not answers:
         return None

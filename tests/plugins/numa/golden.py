@@ -91,7 +91,13 @@ DISTANCE_VECTORS = (
 )
 SCORE_VECTORS = (
     Vector("8 CPUs and 32 GiB of 16 and 64", partial(score, "8", "32Gi"), "50", "79", "NUMA-5"),
-    Vector("the same, on a preferred NUMA node", partial(score, "8", "32Gi", **{AFFINITY: "0"}), "54", "79", "NUMA-5"),
+    Vector(
+        "the same, on a preferred NUMA node",
+        lambda: score("8", "32Gi", 0, WHOLE, **{AFFINITY: "0"}),
+        "54",
+        "79",
+        "NUMA-5",
+    ),
     Vector("the same, with a GPU that is free there", partial(score, "8", "32Gi", 1), "65", "90", "NUMA-5"),
     Vector("12 CPUs: two NUMA nodes are needed", partial(score, "12", "4Gi", 0, HALF), "25", "25"),
     Vector(
@@ -115,7 +121,7 @@ FILTER_VECTORS = (
     ),
     Vector(
         "8 CPUs, both NUMA nodes to be avoided",
-        partial(filtered, "8", **{AVOIDED: "0,1"}),
+        lambda: filtered("8", "single-numa-node", WHOLE, **{AVOIDED: "0,1"}),
         "passes",
         "refused",
         "NUMA-7",
