@@ -4,6 +4,7 @@ Each row is reproduced, or a deliberate change with the id of the bug that it me
 docs/numa-golden.md (`golden_page`).
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from kubenexus.plugins.numa.points import distance_points, node_points, zone_points
@@ -19,6 +20,7 @@ AVOIDED = "scheduling.kubenexus.io/numa-anti-affinity-node-id"
 WHOLE: Row = (16, 16, 16)
 MEMORY: Row = (64 * GI, 64 * GI, 64 * GI)
 HALF: Row = (16, 16, 8)
+NOTHING: Mapping[str, str] = {}
 
 
 def policy(key: str, value: str, kind: str = "service") -> str:
@@ -33,7 +35,7 @@ def intensive(cores: int, gib: int, stated: bool | None = None) -> str:
     return "yes" if is_intensive(request, Wanted(cores, gib * GI, ())) else "no"
 
 
-def score(cpu: str, memory: str, gpu: int = 0, cpus: Row = WHOLE, **annotations: str) -> str:
+def score(cpu: str, memory: str, gpu: int = 0, cpus: Row = WHOLE, annotations: Mapping[str, str] = NOTHING) -> str:
     """The score of a node with two NUMA nodes of 16 CPUs and 64 GiB, 10 apart."""
     zone: dict[str, Row] = {"cpu": cpus, "memory": MEMORY} | ({GPU: (4, 4, 4)} if gpu else {})
     nrt = an_nrt([zone, zone], "best-effort", near=20)
@@ -45,7 +47,9 @@ def score(cpu: str, memory: str, gpu: int = 0, cpus: Row = WHOLE, **annotations:
     return str(next(each.raw for each in placement.scores if each.plugin == "NUMATopology"))
 
 
-def filtered(cpu: str, said: str = "single-numa-node", free: Row = WHOLE, **annotations: str) -> str:
+def filtered(
+    cpu: str, said: str = "single-numa-node", free: Row = WHOLE, annotations: Mapping[str, str] = NOTHING
+) -> str:
     nrt = an_nrt([{"cpu": free}, {"cpu": free}], "none")
     pod = a_numa_pod(guaranteed("main", cpu), name="p", annotations={OLD_KEY: said, **annotations})
     return "passes" if a_run(nrt, cpu=32).then([pod]).placements else "refused"
@@ -93,7 +97,7 @@ SCORE_VECTORS = (
     Vector("8 CPUs and 32 GiB of 16 and 64", partial(score, "8", "32Gi"), "50", "79", "NUMA-5"),
     Vector(
         "the same, on a preferred NUMA node",
-        lambda: score("8", "32Gi", 0, WHOLE, **{AFFINITY: "0"}),
+        partial(score, "8", "32Gi", annotations={AFFINITY: "0"}),
         "54",
         "79",
         "NUMA-5",
@@ -121,7 +125,7 @@ FILTER_VECTORS = (
     ),
     Vector(
         "8 CPUs, both NUMA nodes to be avoided",
-        lambda: filtered("8", "single-numa-node", WHOLE, **{AVOIDED: "0,1"}),
+        partial(filtered, "8", annotations={AVOIDED: "0,1"}),
         "passes",
         "refused",
         "NUMA-7",

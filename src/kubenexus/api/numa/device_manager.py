@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubenexus.api.numa.machine import Device, Machine, Usage, each_bit
+from kubenexus.api.numa.machine import Device, Machine, Usage, each_bit, set_sums, union
 from kubenexus.api.numa.merge import Hints
 from kubenexus.api.numa.pod_demand import ContainerDemand
 from kubenexus.api.numa.refusal import unexpected
@@ -46,21 +46,33 @@ class DeviceManager:
         free = self.usage.devices[resource]
         if (free | reusable).bit_count() < number:
             return {}
-        attached = [device.numa for device in devices if device.numa]
-        available = [devices[index].numa for index in each_bit(free) if devices[index].numa]
-        kept = [devices[index].numa for index in each_bit(reusable) if devices[index].numa]
         everywhere = self.machine.all_zones
-        hosts = 0
-        for numa in attached:
-            hosts |= numa & everywhere
+        attached = [device.numa & everywhere for device in devices if device.numa]
+        available = [devices[index].numa & everywhere for index in each_bit(free) if devices[index].numa]
+        kept = [devices[index].numa & everywhere for index in each_bit(reusable) if devices[index].numa]
+        hosts = union(attached)
+        in_all, left = self._in_sets(attached), self._in_sets(available)
         sets = [zones for zones in range(1, everywhere + 1) if zones & ~hosts == 0]
-        wide = (zones.bit_count() for zones in sets if sum(1 for numa in attached if numa & zones) >= number)
-        width = min(wide, default=hosts.bit_count())
+        width = min((zones.bit_count() for zones in sets if in_all[zones] >= number), default=hosts.bit_count())
         return {
             zones: zones.bit_count() == width
             for zones in sets
-            if all(numa & zones for numa in kept) and len(kept) + sum(1 for numa in available if numa & zones) >= number
+            if len(kept) + left[zones] >= number and all(numa & zones for numa in kept)
         }
+
+    def _in_sets(self, devices: Sequence[int]) -> list[int]:
+        """Returns how many devices are attached to a NUMA node of each set. A device of several counts once."""
+        counts = [0] * self.machine.zones
+        several = list[int]()
+        for numa in devices:
+            if numa & (numa - 1):
+                several.append(numa)
+            elif numa:
+                counts[numa.bit_length() - 1] += 1
+        sums = set_sums(counts)
+        for numa in several:
+            sums = [number + (1 if zones & numa else 0) for zones, number in enumerate(sums)]
+        return sums
 
     def _choose(self, devices: Sequence[Device], resource: str, number: int, affinity: int | None) -> int:
         """Returns devices: left by init containers first, then on the NUMA nodes of the affinity, then any."""

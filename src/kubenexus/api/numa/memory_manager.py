@@ -82,17 +82,30 @@ class MemoryManager:
         count = self.machine.zones
         total = {kind: set_sums(self._amounts(self.machine.memory, kind)) for kind in wanted}
         free = {kind: set_sums(self._amounts(self.usage.memory, kind)) for kind in wanted}
+        usage = self.usage
+        taken = sum(1 << zone for zone in range(count) if usage.blocks[zone])
+        limits = [
+            (total[kind], free[kind], size, {sets: left for (sets, of), left in self.reusable.items() if of == kind})
+            for kind, size in wanted.items()
+        ]
         width, found = count, list[int]()
         for zones in range(1, 1 << count):
-            if any(total[kind][zones] < size for kind, size in wanted.items()):
+            enough = fits = True
+            for in_all, left, size, reusable in limits:
+                if in_all[zones] < size:
+                    enough = False
+                    break
+                if left[zones] < size and left[zones] + reusable.get(zones, 0) < size:
+                    fits = False
+            if not enough:
                 continue
             width = min(width, zones.bit_count())
-            if zones & (zones - 1) == 0:
-                if self.usage.groups[zones.bit_length() - 1] != zones:
-                    continue
-            elif any(self._taken_otherwise(zone, zones) for zone in members(zones)):
+            if not fits:
                 continue
-            if all(free[kind][zones] + self.reusable.get((zones, kind), 0) >= wanted[kind] for kind in wanted):
+            if zones & (zones - 1) == 0:
+                if usage.groups[zones.bit_length() - 1] == zones:
+                    found.append(zones)
+            elif not zones & taken or not any(self._taken_otherwise(zone, zones) for zone in members(zones)):
                 found.append(zones)
         return {zones: zones.bit_count() == width for zones in found}
 

@@ -165,6 +165,10 @@ def _layouts(nodes: Nodes) -> Any:
             yield common, slice(None), slice(0, nodes.columns.size)
             return
     rows = nodes.table_rows()
+    if len(rows) == 1:
+        if layouts[rows[0]] >= 0:
+            yield int(layouts[rows[0]]), slice(None), rows
+        return
     codes = layouts[rows]
     for layout in np.unique(codes[codes >= 0]):
         where = np.flatnonzero(codes == layout)
