@@ -176,7 +176,7 @@ def slow(fixture: SchedulerFixture, name: str, seconds: float) -> list[str]:
             fixture.clock.advance(seconds)
         return decide(job, *rest, **named)
 
-    planner.decide = slowly  # type: ignore[method-assign, assignment]
+    planner.decide = slowly  # type: ignore[method-assign]
     return tried
 
 
@@ -240,7 +240,7 @@ def test_a_decision_that_fails_after_a_long_time_counts_as_well() -> None:
             fixture.clock.advance(5.0)
             raise RuntimeError("a mistake")
 
-        fixture.scheduler.planners["default-scheduler"].decide = failing  # type: ignore[method-assign, assignment]
+        fixture.scheduler.planners["default-scheduler"].decide = failing  # type: ignore[method-assign]
         await fixture.work()
         assert fixture.scheduler.loop.activity.deciding is None
         fixture.clock.advance(50.0)
