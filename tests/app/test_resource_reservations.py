@@ -366,6 +366,7 @@ def test_by_default_a_reservation_in_a_tenants_own_namespace_keeps_nothing(label
         fixture.things(a_reservation(namespace="team-a", count=1, resources=GPUS, labels=labels))
         await fixture.work()
         assert said(fixture, "team-a/r") == ("Pending", "NotAllowed")
+        assert not fixture.ledger.reservation_objects.by_key["team-a/r"].spec.resources  # nothing of it is kept
         fixture.pods(a_pod("other", gpu=8))
         await fixture.work()
         assert fixture.where() == {"other": "n0"}

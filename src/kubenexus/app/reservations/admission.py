@@ -29,14 +29,19 @@ class Refusal(NamedTuple):
     message: str
 
 
+def not_allowed() -> Refusal:
+    """Returns the refusal of a reservation in a namespace that the configuration does not name."""
+    text = "the scheduler's configuration does not name this namespace; see pluginConfig ResourceReservation"
+    return Refusal(NOT_ALLOWED, text)
+
+
 def refusal(
     request: ReservationRequest, under_way: Iterable[ReservationRequest], settings: ReservationSettings
 ) -> Refusal | None:
     """Returns why a reservation may not take effect beside those under way, None if it may."""
     namespace = request.namespace
     if not settings.allows(namespace):
-        text = "the scheduler's configuration does not name this namespace; see pluginConfig ResourceReservation"
-        return Refusal(NOT_ALLOWED, text)
+        return not_allowed()
     seconds = request.expires_at - request.starts_at
     if seconds > settings.max_seconds:
         return Refusal(TOO_LONG, f"lasts {seconds:.0f} seconds; at most {settings.max_seconds:.0f} are allowed")

@@ -17,7 +17,7 @@ import msgspec
 
 from kubenexus.api.reservations.request import ReservationEntry, ReservationRequest, request_of
 from kubenexus.api.reservations.resource_reservation import ResourceReservation
-from kubenexus.app.reservations.admission import TOO_MANY, Refusal, refusal, share_refusal
+from kubenexus.app.reservations.admission import TOO_MANY, Refusal, not_allowed, refusal, share_refusal
 from kubenexus.app.reservations.adoption import adopt, enter, is_complete, nodes_before, placed_entries, take_lacking
 from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.base.clock import Clock
@@ -145,6 +145,10 @@ class ReservationController:
             return
         if thing.is_for_gang or is_complete(thing) or self._complete.get(key) == _version(thing):
             return  # a report of ours: what it says is in memory already; or one that is over
+        if not self._settings.allows(thing.metadata.namespace):
+            self._reporter.report(key, _pending(*not_allowed(), None))
+            self._ledger.reservation_objects.drop_spec(key)
+            return
         try:
             request = request_of(thing)
         except Malformed as problem:

@@ -33,6 +33,7 @@ from kubenexus.state.reservations.objects import ReservationObjects
 
 PERIOD: Final = 5.0  # seconds between two looks; a reservation that is over by then is never shown
 GRACE: Final = 60.0  # seconds after the start for which objects of an earlier process are left alone
+LOOKS: Final = 256  # objects at a time; anyone who may create them can set our label
 AGAIN: Final = 60.0  # seconds until an object that does not appear is made again
 
 log = logs.get("reservations")
@@ -104,9 +105,9 @@ class OwnObjects:
 
     def _delete_others(self, *, all_: bool) -> None:
         """Deletes objects whose reservation is over: those of this process, or all."""
-        for key, thing in self._objects.by_key.items():
-            meta = thing.metadata
-            if not thing.is_managed or key in self._shown or meta.deletion_timestamp:
+        for thing in self._objects.some_managed(LOOKS):
+            meta, key = thing.metadata, thing.metadata.key
+            if key in self._shown or meta.deletion_timestamp:
                 continue
             if (all_ or key in self._was_shown) and not self._adopted(key):
                 call = delete(RESOURCE_RESERVATIONS, meta.namespace, meta.name, meta.uid)
