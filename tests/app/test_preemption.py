@@ -130,5 +130,6 @@ def test_a_profile_of_ours_evicts_within_budgets_instead_of_deleting() -> None:
         await begun(fixture, a_pod("urgent", cpu=2, priority=9, scheduler_name="packing"))
         evicted = [call.path.split("/")[-2] for call in fixture.server.calls if call.path.endswith("/eviction")]
         assert (deleted(fixture), evicted, nominations(fixture)) == ([], ["low"], ["n1"])
+        assert any("preemption: 1 pod has to go first." in told for told in fixture.told())
 
     scheduler_test(life)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubenexus.config.catalogue import BINDER, PLANNER, SHIPPED_SET, UPSTREAM_SET, Catalogue
+from kubenexus.config.catalogue import BINDER, PLANNER, PREEMPTION, SHIPPED_SET, UPSTREAM_SET, Catalogue
 from kubenexus.framework.profile import Factory, ProfilePlugins, TieBreak
 from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, shipped_profile
 from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, problems
@@ -72,7 +72,7 @@ def test_plugins_that_are_not_built_are_left_out_and_named() -> None:
     configuration = loaded("", few)
     assert names(configuration) == ["PrioritySort", "NodeName", "NodeAffinity"]
     (note,) = configuration.notes
-    missing = [plugin.name for plugin in SHIPPED_SET if plugin.name not in {*few, BINDER, *PLANNER}]
+    missing = [plugin.name for plugin in SHIPPED_SET if plugin.name not in {*few, BINDER, PREEMPTION, *PLANNER}]
     assert note.path == "profiles[0].plugins"
     assert note.message == f"not built yet: {', '.join(missing)}"
     assert "DynamicResources" in configuration.args["kubenexus-scheduler"]  # its arguments are there all the same

@@ -153,11 +153,11 @@ class Catalogue:
     def takes_no_args(self, name: str) -> bool:
         return (name in _UPSTREAM or name in _SHIPPED) and name not in KINDS
 
-    def is_built(self, name: str, profile: str) -> bool:
-        """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do."""
-        if name == PREEMPTION and profile == DEFAULT_SCHEDULER:
-            return True
-        return (name in self.factories and not self.stands_in(name)) or name in PLANNER or name == BINDER
+    def is_built(self, name: str) -> bool:
+        """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do. What
+        DefaultPreemption does, GangPreemption does in profiles of other names than kube-scheduler's."""
+        built = name in self.factories and not self.stands_in(name)
+        return built or name in PLANNER or name in (BINDER, PREEMPTION)
 
     def stands_in(self, name: str) -> bool:
         return name in self.factories and stands_in(self.factories[name])

@@ -119,7 +119,7 @@ def warn(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldP
     for index, draft in enumerate(drafts):
         here = place[index]
         remark_percentage(draft.given.percentage_of_nodes_to_score, here["percentageOfNodesToScore"])
-        missing = [name for name in draft.names if not catalogue.is_built(name, draft.name)]
+        missing = [name for name in draft.names if not catalogue.is_built(name)]
         if missing:
             here["plugins"].report(f"not built yet: {', '.join(missing)}")
         for point in (MULTI_POINT, *POINTS):
@@ -135,7 +135,7 @@ def _unread(draft: EffectiveProfile, name: str, catalogue: Catalogue, place: Fie
         place.report("are kept for the planner, which does not read them yet")
     elif catalogue.takes_no_args(name):
         place.report(f"have no effect: {name} takes none")
-    elif name not in draft.names and name not in (*PLANNER, SETTINGS) and catalogue.is_built(name, draft.name):
+    elif name not in draft.names and name not in (*PLANNER, SETTINGS) and catalogue.is_built(name):
         place.report(f"have no effect: {name} is not enabled in this profile")
 
 

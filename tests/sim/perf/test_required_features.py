@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.apiserver.kinds import Registry
 from kubenexus.sim.perf import files, required_features
 from kubenexus.sim.perf.template_cache import TemplateCache
@@ -73,10 +72,9 @@ def test_a_steady_state_is_not_played(tmp_path: Path) -> None:
     assert needed(tmp_path, op, params={"steady": False}) == []
 
 
-def test_a_feature_is_missing_until_its_plugin_is_built(tmp_path: Path) -> None:
+def test_preemption_needs_no_plugin_since_the_planner_does_it(tmp_path: Path) -> None:
     low = a_template(tmp_path, "low.yaml", asking("3", priority=1))
     high = a_template(tmp_path, "high.yaml", asking("3", priority=10))
     (case,) = files.read(a_case(tmp_path, NODES, pods(low, 2), pods(high)))
     asked = (case, case.workloads[0], TemplateCache(Registry()))
-    assert required_features.missing(*asked, {}) == ["preemption"]
-    assert required_features.missing(*asked, {"DefaultPreemption": BUILT_IN["NodeName"]}) == []
+    assert required_features.missing(*asked, {}) == []

@@ -13,7 +13,6 @@ from kubenexus.api.codec import decode_pod
 from kubenexus.api.quantity import to_milli
 from kubenexus.api.resources import pod_requests
 from kubenexus.config.catalogue import Catalogue
-from kubenexus.config.v1 import SCHEDULER
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.perf import object_creation
 from kubenexus.sim.perf.files import Case, PerfWorkload
@@ -53,7 +52,7 @@ def missing(case: Case, workload: PerfWorkload, templates: TemplateCache, plugin
     """Returns the names of the features that this workload needs and we lack. Raises InvalidWorkload."""
     catalogue = Catalogue(plugins)
     found = needed(case, workload, templates)
-    return [each.name for each in found if not each.plugin or not catalogue.is_built(each.plugin, SCHEDULER)]
+    return [each.name for each in found if not each.plugin or not catalogue.is_built(each.plugin)]
 
 
 def needed(case: Case, workload: PerfWorkload, templates: TemplateCache) -> list[Feature]:
