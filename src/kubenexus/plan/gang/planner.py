@@ -31,6 +31,7 @@ class GangPlanner:
         self, class_cache: ClassCache, pod_placer: PodPlacer, levels: Sequence[TopologyLevel] = DEFAULT_LEVELS
     ) -> None:
         self._class_cache, self._pod_placer, self._levels = class_cache, pod_placer, levels
+        self.work = class_cache.work
 
     def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> GangResult:
         """Returns placements for at least the minimum of members, or a diagnosis. Called by `Planner.decide`.

@@ -8,11 +8,12 @@ from kubenexus.plan.preemption.victim_pool import VictimPool
 
 
 class ElementTable:
-    """Makes elements of victims. What an element costs is compared as (tier, work lost, pods)."""
+    """Makes elements of victims, of at most `most` pods. Costs are compared as (tier, work lost, pods)."""
 
-    def __init__(self, pool: VictimPool, free: FreeAmounts) -> None:
-        self.pool, self._free = pool, free
+    def __init__(self, pool: VictimPool, free: FreeAmounts, most: int) -> None:
+        self.pool, self._free, self._most = pool, free, most
         self._ranks, self._work = pool.ranks, pool.work
+        self._gang_costs: dict[int, tuple[float, ...]] = {}
 
     def of(self, indices: Iterable[int], rows: frozenset[int]) -> list[Element]:
         """Returns the elements that these pods belong to, with what each frees on some rows."""
@@ -22,23 +23,31 @@ class ElementTable:
         for index in indices:
             gang = pool.gang.item(index)
             if gang < 0 or pool.spare[gang] > 0:
-                found.append(self._element((index,), rows))
+                found.append(self._element(index, rows))
             elif gang not in gangs:
                 gangs.add(gang)
-                found.append(self._element(tuple(pool.members(gang)), rows))
+                members = pool.members(gang)
+                if len(members) <= self._most:
+                    found.append(self._gang(gang, tuple(members), rows))
         return found
 
     def level(self, element: Element) -> int:
         """Returns the highest priority that an element hurts."""
         return int(self.pool.level[element.pods[0]])
 
-    def _element(self, pods: tuple[int, ...], rows: frozenset[int]) -> Element:
-        row_of, each = self.pool.rows.item, self._free.each
-        if len(pods) == 1:
-            here = pods[0]
-            frees = tuple([column.item(here) for column in each]) if row_of(here) in rows else (0.0,) * len(each)
-            return Element(frees, (self._ranks.item(here), self._work.item(here), 1.0), pods)
+    def _element(self, index: int, rows: frozenset[int]) -> Element:
+        each = self._free.each
+        here = self.pool.rows.item(index) in rows
+        frees = tuple([column.item(index) for column in each]) if here else (0.0,) * len(each)
+        return Element(frees, (self._ranks.item(index), self._work.item(index), 1.0), (index,))
+
+    def _gang(self, gang: int, pods: tuple[int, ...], rows: frozenset[int]) -> Element:
+        row_of = self.pool.rows.item
         there = [index for index in pods if row_of(index) in rows]
-        frees = tuple([sum([column.item(index) for index in there]) for column in each])
-        rank = max([self._ranks.item(index) for index in pods])
-        return Element(frees, (rank, sum([self._work.item(index) for index in pods]), float(len(pods))), pods)
+        frees = tuple([sum([column.item(index) for index in there]) for column in self._free.each])
+        cost = self._gang_costs.get(gang)
+        if cost is None:
+            rank = max([self._ranks.item(index) for index in pods])
+            work = sum([self._work.item(index) for index in pods])
+            cost = self._gang_costs[gang] = (rank, work, float(len(pods)))
+        return Element(frees, cost, pods)

@@ -5,7 +5,7 @@ fits, which is tried in a transaction that is rolled back.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -39,6 +39,10 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
+
+# What a search costs, in rows: the loop makes fewer decisions at a time after it.
+ROWS: Final = 200
+PODS_PER_ROW: Final = 8
 
 Promised = dict[int, list[PodRecord]]
 
@@ -80,6 +84,7 @@ class GangPreemption:
             return PreemptionOutcome(sentences.WAITS, alone=True)
         for policy in self._policies():
             pool = victim_pool(job, snapshot, policy, now, spared)
+            self._class_cache.work.rows += ROWS + snapshot.nodes.pods.count // PODS_PER_ROW
             outcome = self._outcome(job, snapshot, pool, policy)
             if outcome is None or outcome.preemption is not None:
                 break

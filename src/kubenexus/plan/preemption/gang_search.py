@@ -25,6 +25,7 @@ _MAX_DOMAINS: Final = 3  # of a level, that are tried
 _MAX_LEVELS: Final = 16
 _FEW: Final = 14  # elements of which small sets are tried
 _MAX_SETS: Final = 2_000
+_MAX_OFFERS: Final = 2_500  # times that the fewest victims on a node are worked out: about 40 us each
 
 
 class GangCandidate(msgspec.Struct, gc=False):
@@ -42,7 +43,8 @@ class GangSearch:
     ) -> None:
         self._counts, self._trials, self._rules, self._columns = counts, trials, rules, columns
         self._pool, self._plain = rules.pool, plain
-        self._elements = ElementTable(rules.pool, counts.free)
+        self._elements = ElementTable(rules.pool, counts.free, rules.most)
+        self._offers = _MAX_OFFERS
         self.cut = False
 
     def run(self) -> list[GangCandidate]:
@@ -130,9 +132,11 @@ class GangSearch:
     def _nodes_to_try(self, level: int, inside: Any, state: NodeState) -> list[int]:
         """Returns the nodes of the domain that gain members, those that seem to need the fewest victims first."""
         counts, pool, size = self._counts, self._pool, self._columns.size
-        now, then = state.members, counts.by_row(counts.free.with_victims(level))[0]
+        now, then = state.members, np.where(inside, counts.by_row(counts.free.with_victims(level))[0], 0)
+        state.limit(then)
         rows = np.flatnonzero(inside & (then > now))
-        most = 2 * (counts.minimum - int(state.total)) + 16
+        missing = counts.minimum - int(state.total)
+        most = missing + min(missing, 128) + 16
         if len(rows) <= most:
             found: list[int] = rows.tolist()
             return found
@@ -158,6 +162,10 @@ class GangSearch:
         state: NodeState,
     ) -> None:
         """Adds what one more member on a node costs, if victims there allow for one."""
+        self._offers -= 1
+        if self._offers < 0 or not state.may_gain(row):
+            self.cut |= self._offers < 0
+            return
         left = [each for each in self._elements.of(indices, frozenset((row,))) if each.pods not in taken]
         cover = least_cover(state.lacking(row), left)
         if cover:

@@ -6,6 +6,7 @@ from typing import Final
 from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.plan.gang.planner import GangPlanner
+from kubenexus.plan.preemption.node_trial import ROWS_PER_MOVE
 from kubenexus.plan.preemption.victim_pool import VictimPool
 from kubenexus.state.snapshot import Snapshot
 
@@ -34,6 +35,7 @@ class GangTrials:
         """Returns the placements of the gang without these victims; none if it does not fit."""
         removed = [(self._pool.record(index), int(self._pool.rows[index])) for index in sorted(victims)]
         self._plans -= 1
+        self._planner.work.rows += ROWS_PER_MOVE * len(removed)
         self.moves -= len(removed)
         with self._snapshot.attempt() as transaction:
             for record, row in removed:

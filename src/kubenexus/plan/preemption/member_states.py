@@ -21,8 +21,17 @@ class NodeState:
         self._free: dict[int, list[float]] = {}
         self._versions: dict[int, int] = {}
         self.members = np.where(inside, counts.by_row(counts.free.now)[0], 0)
+        self._most = self.members
         self._could = np.where(inside, counts.by_row(counts.free.with_victims())[0], 0) > 0
         self.total = float(self.members.sum())
+
+    def limit(self, most: Any) -> None:
+        """Sets how many members each node takes at most, with all victims gone that are considered."""
+        self._most = most
+
+    def may_gain(self, row: int) -> bool:
+        """Whether more victims could make room for another member."""
+        return self._members(row) < self._most.item(row)
 
     def version(self, row: int) -> int:
         return self._versions.get(row, 0)

@@ -52,7 +52,7 @@ class PodSearch:
         self._snapshot, self._rules, self._free, self._need = snapshot, rules, free, need
         self._promised = promised
         self._pool = rules.pool
-        self._elements = ElementTable(rules.pool, free)
+        self._elements = ElementTable(rules.pool, free, rules.most)
         self._moves = MAX_MOVES
         self.cut = False
 
@@ -197,6 +197,9 @@ class PodSearch:
         pool = self._pool
         elements = self._elements.of(pool.on_row(row), frozenset((row,)))
         elements.sort(key=lambda each: (self._elements.level(each), each.cost), reverse=True)
+        if 2 * sum(len(each.pods) for each in elements) > self._moves:
+            self.cut = True
+            return None
         moved = {index: (pool.record(index), int(pool.rows[index])) for each in elements for index in each.pods}
         with self._snapshot.attempt() as transaction:
             trial = self._trial(row, transaction)

@@ -21,13 +21,13 @@ class VictimRules:
     """The rules for sets of victims of one job: what goes together, budgets, and the number of victims."""
 
     def __init__(self, pool: VictimPool, budgets: DisruptionBudgets, policy: PreemptionPolicy) -> None:
-        self.pool = pool
+        self.pool, self.most = pool, policy.max_victims
         self._allowed, self._policy = budgets.allowed, policy
 
     def choose(self, indices: Iterable[int]) -> ChosenVictims | None:
         """Returns these pods with all that have to go with them, or None if they may not all go."""
         pods = self.pool.closed(indices)
-        if not pods or len(pods) > self._policy.max_victims:
+        if not pods or len(pods) > self.most:
             return None
         violations = self.pool.violations(pods, self._allowed)
         if violations and self._policy.hard_budgets:
