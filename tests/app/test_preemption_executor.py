@@ -193,6 +193,23 @@ def test_a_budget_that_never_allows_it_ends_the_preemption_before_others_are_hur
     preemption_test(life)
 
 
+def test_a_job_without_victims_is_tried_again_when_a_budget_allows_more() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.nodes(a_node("n0", cpu=2))
+        selector = LabelSelector(match_labels={"app": "db"})
+        fixture.things(a_budget("db", selector))
+        fixture.pods(a_pod("low-0", cpu=2, node="n0", labels={"app": "db"}))
+        fixture.pods(a_pod("urgent", cpu=2, priority=9, scheduler_name=OURS))
+        await fixture.turn()
+        assert fixture.queue.state("default/urgent") is QueueState.UNSCHEDULABLE
+        attempts = fixture.queue.attempts("default/urgent")
+        fixture.things(a_budget("db", selector, 1))
+        await fixture.turn(1)
+        assert fixture.queue.attempts("default/urgent") == attempts + 1
+
+    preemption_test(life)
+
+
 def test_pods_whose_budget_the_decision_violates_are_deleted_and_others_evicted() -> None:
     async def life(fixture: PreemptionFixture) -> None:
         fixture.violations = 1

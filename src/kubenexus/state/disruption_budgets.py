@@ -39,6 +39,7 @@ class DisruptionBudgets:
         self.allowed: IntColumn = np.zeros(16, np.int64)  # disruptions by the budget's code
         self._free: list[int] = []
         self._codes = 0
+        self.relaxed = 0  # how often a budget began to allow more, or was removed
 
     def set(self, budget: PodDisruptionBudget) -> bool:
         """Adds or updates a budget. One that selects nothing is not kept: a missing, empty or malformed selector.
@@ -51,6 +52,7 @@ class DisruptionBudgets:
         before = known.get(meta.name)
         code = self._open() if before is None else before.code
         self.allowed[code] = max(status.disruptions_allowed, 0)
+        self.relaxed += before is not None and before.allowed < status.disruptions_allowed
         disrupted = frozenset(status.disrupted_pods)
         known[meta.name] = DisruptionBudget(selector, status.disruptions_allowed, disrupted, code)
         return before is None or before.selector != selector
@@ -63,6 +65,7 @@ class DisruptionBudgets:
         if before is None:
             return False
         self._free.append(before.code)
+        self.relaxed += 1
         if not known:
             del self._by_namespace[namespace]
         return True

@@ -264,7 +264,7 @@ def test_a_profile_that_disables_it_is_told_that_it_stays_on() -> None:
 
 
 def test_it_counts_as_not_built() -> None:
-    assert not Catalogue(BUILT_IN).is_built("DynamicResources", "default-scheduler")
+    assert not Catalogue(BUILT_IN).is_built("DynamicResources")
     (note,) = loaded("", dict(BUILT_IN)).notes
     assert "DynamicResources" in note.message.partition("not built yet: ")[2]
 

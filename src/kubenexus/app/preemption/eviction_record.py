@@ -134,6 +134,11 @@ class EvictionRecord:
             if len(spared) < MAX_SPARED:
                 spared[uid] = now + SPARED_SECONDS
 
+    def spare_none(self) -> None:
+        """Ends the time for which pods are spared, since budgets allow more now."""
+        for held_back in self._held_back.values():
+            held_back.spared.clear()
+
     def forget(self, job: str) -> None:
         """Forgets a job that is gone. Its evictions are remembered: its pods may come back as another job."""
         self._held_back.pop(job, None)

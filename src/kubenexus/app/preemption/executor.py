@@ -130,6 +130,8 @@ class PreemptionExecutor:
         if pending is not None and pending.ready and not pending.adopted and refused:
             self._end(pending, PreemptionEnd.FAILED)
             self._record_ends()
+        if refused and decision.preemption is None:
+            self.rules.refused(job)
         problem = self.rules.problem(job, decision.preemption) if decision.preemption is not None else ""
         if not problem:
             return decision
@@ -187,6 +189,8 @@ class PreemptionExecutor:
         preemptions, now = self._ledger.preemptions, self._clock.now()
         if now >= self._adopt_at:
             self.adopt()
+        for key in self.rules.take_helped():
+            self._queue.activate(key)
         if not len(preemptions) and not preemptions.any_news:
             return
         for pending in preemptions.past_deadline(now):

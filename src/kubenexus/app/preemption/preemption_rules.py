@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -16,6 +17,9 @@ from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import CONTROLLER, PodRecord, controller_of
 from kubenexus.state.preemptions import EndedPreemption, PendingPreemption, PreemptionEnd
+
+MAX_WITHOUT_VICTIMS: Final = 1000  # jobs that are remembered until a budget allows more
+JOBS_A_SECOND: Final = 64  # of them that are tried again then
 
 
 class ProfileRules(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class PreemptionRules:
         self._profiles, self._ledger, self._waiting, self._clock = profiles, ledger, waiting, clock
         self.record = EvictionRecord()
         self._units: dict[int, dict[str, str]] = {}  # by the preemption's number and UID: the units of evicted pods
+        self._without_victims: dict[str, None] = {}  # jobs, the first to be refused first
+        self._relaxed, self._next_look = 0, 0.0
         self._declined: dict[str, str] = {}  # jobs that wait because too many are under way, and their profiles
 
     def of(self, profile: str) -> ProfileRules:
@@ -102,6 +108,27 @@ class PreemptionRules:
             self.record.forget(pending.job)
         elif pending.evicted and ended.end is not PreemptionEnd.OUTRANKED and not rules.upstream:
             self.record.failed(pending.job, self._clock.now(), rules.cooldown)
+
+    def refused(self, job: Job) -> None:
+        """Records a job for which no victims were found. A disruption budget may be why."""
+        if len(self._ledger.disruption_budgets) and not self.of(job.profile).upstream:
+            self._without_victims[job.key] = None
+            while len(self._without_victims) > MAX_WITHOUT_VICTIMS:
+                del self._without_victims[next(iter(self._without_victims))]
+
+    def take_helped(self) -> list[str]:
+        """Returns some jobs without victims, once a second while budgets allow more than when they were refused."""
+        relaxed, now = self._ledger.disruption_budgets.relaxed, self._clock.now()
+        if relaxed == self._relaxed or now < self._next_look:
+            return []
+        keys = list(islice(self._without_victims, JOBS_A_SECOND))
+        for key in keys:
+            del self._without_victims[key]
+        self._next_look = now + 1.0
+        self.record.spare_none()
+        if not self._without_victims:
+            self._relaxed = relaxed
+        return keys
 
     def take_declined(self) -> str:
         """Returns the first job that waited for the end of another preemption and may begin now, or ""."""

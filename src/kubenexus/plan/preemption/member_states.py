@@ -31,7 +31,7 @@ class NodeState:
 
     def may_gain(self, row: int) -> bool:
         """Whether more victims could make room for another member."""
-        return self._members(row) < self._most.item(row)
+        return bool(self._members(row) < self._most.item(row))
 
     def version(self, row: int) -> int:
         return self._versions.get(row, 0)
