@@ -158,7 +158,7 @@ def test_a_budget_that_changes_in_between_stops_the_evictions_until_it_allows_th
             while not ended.value:
                 await asyncio.sleep(0)
             assert story.evicted == []
-            scheduler.preemption._calls.nominate = nominate  # type: ignore[method-assign, assignment]
+            scheduler.preemption._calls.nominate = nominate  # type: ignore[method-assign]
             await allow(story, 1)  # it would else be spared for a minute
             await story.until(lands(1))
             assert story.evicted == ["low-0"]
