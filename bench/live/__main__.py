@@ -12,7 +12,7 @@ import msgspec
 
 from bench.live import report
 from bench.live.cases import CASES, Case
-from bench.live.contestants import CONTESTANTS, as_installed
+from bench.live.contestants import CONTESTANTS, NULL, as_installed
 from bench.live.idle import idle
 from bench.live.runs import MODES, NotBound, Run
 from bench.live.stage import Stage, staged
@@ -43,8 +43,9 @@ def programme(cases: tuple[str, ...], modes: tuple[str, ...], whos: tuple[str, .
     for case in cases:
         for mode in modes:
             for pair in range(pairs):
-                turn = pair % len(whos)
-                yield from ((CASES[case], mode, who, pair) for who in (*whos[turn:], *whos[:turn]))
+                able = [who for who in whos if who != NULL or not CASES[case].victims]  # it evicts no pods
+                turn = pair % max(1, len(able))
+                yield from ((CASES[case], mode, who, pair) for who in (*able[turn:], *able[:turn]))
 
 
 async def measure(steps: list[Step], nodes: int, pods: int, runs: list[Run]) -> None:

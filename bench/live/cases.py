@@ -1,7 +1,8 @@
 """The workloads, as kube-scheduler's own benchmark (scheduler_perf) has them: each asks something else of a scheduler.
 
 Nodes have 4 cpu, 32 Gi, room for 110 pods and one of three zones; all pods ask for 100m and 500 Mi. Gangs are PodGroups
-of `scheduling.k8s.io`; where they are measured, a hundred nodes share a rack.
+of `scheduling.k8s.io`; where they are measured, a hundred nodes share a rack. For preemption, four pods of 900m run on
+each node, and each pod of the run asks for 3 cpu: three of the four have to go.
 """
 
 from collections import defaultdict
@@ -15,6 +16,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 RACK: Final = "topology.kubernetes.io/rack"
 RACK_OF: Final = 100
 WORKER: Final = "worker-"
+VICTIM: Final = "victim-"
 HOST: Final = "kubernetes.io/hostname"
 ZONES: Final = ("zone1", "zone2", "zone3")
 URGENT: Final = "urgent"
@@ -31,7 +33,8 @@ class Gangs(NamedTuple):
 
 class Case(NamedTuple):
     """`drain` and `burst` are how many pods of it are measured. `churn`: the cluster changes meanwhile. `gangs`: they
-    come in gangs, for which a control plane needs its gates open."""
+    come in gangs, for which a control plane needs its gates open. `victims`: so many pods of lower priority run on each
+    node before."""
 
     name: str
     drain: int
@@ -39,6 +42,7 @@ class Case(NamedTuple):
     wish: Callable[[], tuple[str, Data]]  # a colour, and what goes into the spec
     churn: bool = False
     gangs: Gangs | None = None
+    victims: int = 0
 
     def whole(self, pods: int) -> int:
         """So many pods, and as many more as make the last gang whole."""
@@ -71,6 +75,10 @@ def _spread() -> tuple[str, Data]:
     return "blue", {"topologySpreadConstraints": [even | {"labelSelector": {"matchLabels": {"color": "blue"}}}]}
 
 
+def _preempting() -> tuple[str, Data]:
+    return "", _spec("3", "500Mi") | {"priorityClassName": URGENT}
+
+
 def _term(color: str, key: str) -> Data:
     return {"labelSelector": {"matchLabels": {"color": color}}, "topologyKey": key}
 
@@ -87,9 +95,11 @@ CASES: Final = {
         Case("spread", 2_000, 1_000, _spread),
         Case("preferred-affinity", 4_000, 1_000, _preferred_affinity),
         Case("churn", 4_000, 2_000, _nothing, churn=True),
+        Case("preemption", 1_000, 1_000, _preempting, victims=4),
         Case("gangs", 4_000, 800, _nothing, gangs=Gangs(8)),
         Case("gangs-large", 3_000, 1_000, _nothing, gangs=Gangs(1_000)),
         Case("gangs-rack", 1_200, 400, _nothing, gangs=Gangs(4, rack=True)),
+        Case("gangs-preemption", 800, 400, _preempting, gangs=Gangs(8), victims=4),
     )
 }
 
@@ -105,6 +115,12 @@ def pod(case: Case, name: str) -> Data:
     color, wish = case.wish()
     meta: Data = {"name": name, "labels": {"color": color} if color else {}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec("100m", "500Mi") | wish}
+
+
+def victim(number: int) -> Data:
+    """The pod with this number: nodes are filled one after the other, round by round. It ends at once."""
+    spec = _spec("900m", "500Mi") | {"terminationGracePeriodSeconds": 0}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{VICTIM}{number:05d}"}, "spec": spec}
 
 
 def members(case: Case, prefix: str, count: int) -> list[Data]:

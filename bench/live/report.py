@@ -33,6 +33,7 @@ def line(run: Run) -> str:
     asked = f"{sum(run.calls.values()):.2f} calls and {sum(run.bytes.values()) / 1000:.1f} kB a pod"
     waits = f"p50 {run.p50:.2f} s, p99 {run.p99:.2f} s"
     waits += f"; {run.scattered} gangs not in one rack" if run.scattered else ""
+    waits += f"; {run.evicted} pods evicted" if run.evicted else ""
     return f"{run.case:<18} {run.mode} {run.pair + 1}  {run.who:<14} {told}, {asked}, {run.peak_mb:.0f} MB, {waits}"
 
 

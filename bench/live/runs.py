@@ -37,6 +37,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     p99: float
     watches: int  # the witness's: how often the API server closed them, and one
     scattered: int = 0  # gangs that were to be in one rack, and are not
+    evicted: int = 0
 
     @property
     def rate(self) -> float:
@@ -82,6 +83,7 @@ async def drain(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
     contestant: ManagedProcess | None = None
     try:
         await witness.ready()
+        await stage.victims(case, namespace)
         await stage.pod_groups(case, namespace, pods)
         await stage.pods(case, namespace, pods)
         meter, began = Meter(stage), CLOCK.now()
@@ -94,7 +96,8 @@ async def drain(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
         seen = await witness.testimony()
         traffic = meter.traffic(seen.bound_bytes)
         run = _figures((case.name, "drain", who, pair), began, seen, cpu, traffic, peak)
-        return msgspec.structs.replace(run, scattered=await stage.scattered(case, namespace))
+        scattered, evicted = await stage.scattered(case, namespace), await stage.evicted(case, namespace)
+        return msgspec.structs.replace(run, scattered=scattered, evicted=evicted)
     finally:
         await _end(stage, namespace, witness, contestant)
 
@@ -106,6 +109,7 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
     contestant = contestants.start(who, stage.plane, stage.gates)
     try:
         await witness.ready()
+        await stage.victims(case, namespace)
         await stage.pod_groups(case, namespace, pods)
         await stage.until_awake(namespace, lambda: contestant.running)
         must_run(contestant)
@@ -121,7 +125,8 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
         seen = await witness.testimony()
         traffic = meter.traffic(seen.created_bytes + seen.bound_bytes)
         run = _figures((case.name, "burst", who, pair), min(seen.created.values()), seen, cpu, traffic, peak)
-        return msgspec.structs.replace(run, scattered=await stage.scattered(case, namespace))
+        scattered, evicted = await stage.scattered(case, namespace), await stage.evicted(case, namespace)
+        return msgspec.structs.replace(run, scattered=scattered, evicted=evicted)
     finally:
         await _end(stage, namespace, witness, contestant)
 

@@ -45,10 +45,11 @@ class Stage:
     def __init__(self, plane: ControlPlane, client: ApiClient, gates: tuple[str, ...] = ()) -> None:
         self.plane, self._client, self.gates = plane, client, gates
         self.sent = 0
-        self._runs = 0
+        self._runs = self._nodes = 0
 
     async def furnish(self, nodes: int) -> None:
         """Nodes without the taint of freshness, and the class of the churning pod."""
+        self._nodes = nodes
         urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 10}
         await self._create(kinds.PRIORITY_CLASSES, urgent | {"metadata": {"name": cases.URGENT}})
 
@@ -75,6 +76,25 @@ class Stage:
             await self._create(kinds.PODS, made[number], namespace)
 
         await at_most(CREATORS, pod, count)
+
+    async def victims(self, case: Case, namespace: str) -> None:
+        """Pods of lower priority on all nodes."""
+
+        async def pod(number: int) -> None:
+            made = cases.victim(number)
+            made["spec"]["nodeName"] = cases.node(number % self._nodes)["metadata"]["name"]
+            await self._create(kinds.PODS, made, namespace)
+
+        await at_most(CREATORS, pod, case.victims * self._nodes)
+
+    async def evicted(self, case: Case, namespace: str) -> int:
+        """How many of them are gone."""
+        if not case.victims:
+            return 0
+        listed = await self._client.send(list_call(kinds.PODS, namespace=namespace), timeout=120)
+        names = [each["metadata"]["name"] for each in msgspec.json.decode(listed)["items"]]
+        left = sum(str(name).startswith(cases.VICTIM) for name in names)
+        return case.victims * self._nodes - left
 
     async def pod_groups(self, case: Case, namespace: str, count: int) -> None:
         """Those of so many pods; none if they are in no gang."""

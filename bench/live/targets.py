@@ -13,9 +13,11 @@ PACES: Final = {
     "anti-affinity": (5.0, 0.75),
     "spread": (5.0, 0.75),
     "preferred-affinity": (5.0, 0.75),
+    "preemption": (10.0, 1.0),
     "gangs": (5.0, 0.7),
     "gangs-large": (5.0, 0.7),
     "gangs-rack": (5.0, 0.7),
+    "gangs-preemption": (10.0, 1.0),
 }
 CPU: Final = {"basic": 0.25, "required-affinity": 0.1, "gangs": 0.15, "gangs-large": 0.15, "gangs-rack": 0.15}
 MEMORY: Final = 0.5
@@ -42,6 +44,10 @@ def judge(runs: list[Run]) -> Iterator[Judgement]:
         found = compared(runs, lambda run: run.cpu["scheduler"], case, "drain")
         if found is not None:
             yield Judgement("drain: our CPU seconds for 1,000 pods, times kube-scheduler's", case, limit, found)
+    for case in ("preemption", "gangs-preemption"):
+        found = compared(runs, lambda run: run.evicted / run.pods, case, "drain")
+        if found is not None:
+            yield Judgement("drain: pods evicted for a pod, times kube-scheduler's", case, 1.0, found)
     yield from _waits(runs)
     found = compared(runs, lambda run: run.peak_mb, "basic", "drain")
     if found is not None:
