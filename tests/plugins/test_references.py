@@ -23,7 +23,7 @@ BEYOND_A_NODE = {
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
     *("DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore"),
     *("WorkloadAwareScoring", "BackfillScoring", "TenantHardwareAffinityScore"),
-    *("NetworkFabricScore", "TopologyScoring"),
+    *("NetworkFabricScore", "TopologyScoring", "NUMATopology"),
 }
 RESOURCES = [
     [("cpu", 1), ("memory", 1)],
