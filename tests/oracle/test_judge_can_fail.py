@@ -95,7 +95,7 @@ FIRST = ("rejects", "c", "first")
         ),
         pytest.param(put("big", "preemption", "best", value=["a"]), "preemptionBest", id="the node for preemption"),
         pytest.param(put("surprise", value=1), "case", id="an answer the judge does not know"),
-        pytest.param(put("total", value=[450]), "total", id="lists that are not parallel"),
+        pytest.param(put("total", value=[450]), "case", id="lists that are not parallel"),
     ],
 )
 def test_a_spoiled_answer_is_found(tmp_path: Path, spoil: Spoil, aspect: str) -> None:

@@ -168,7 +168,7 @@ def test_an_interrupt_gives_the_terminal_back() -> None:
     with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         shown = b""
-        while b"act 1 of 11" not in shown:
+        while b"act 1 of 12" not in shown:
             shown += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # the other end is closed

@@ -62,7 +62,7 @@ def _total(expected: ExpectedPod, say: Comparability) -> Column:
     for plugin, said in (expected.scores or {}).items():
         if plugin not in say.built.scores:
             sums -= SCORES[plugin] * np.array(said.norm, np.int64)
-    return _column(expected.feasible, sums)
+    return dict(zip(expected.feasible, sums.tolist(), strict=True))
 
 
 def _compare_choice(
