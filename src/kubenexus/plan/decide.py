@@ -29,7 +29,14 @@ from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
 from kubenexus.plan.preemption.gang_preemption import GangPreemption
 from kubenexus.plan.preemption.policy import PreemptionPolicy
-from kubenexus.plan.reserved_capacity import decide_over_others, decide_with_own, lifted, own_capacity, without_covered
+from kubenexus.plan.reserved_capacity import (
+    decide_over_others,
+    decide_with_own,
+    lifted,
+    own_capacity,
+    own_reservations,
+    without_covered,
+)
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
@@ -95,6 +102,9 @@ class Planner:
             if decision.placed:
                 return decision
         if not decision.placed and self._gang_preemption is not None:
+            if snapshot.reservations:
+                owned = own_reservations(job, snapshot.reservations)
+                spared = {*spared, *snapshot.reservation_users(owned, job.priority)}
             return self._with_preemption(decision, own, job, snapshot, spared)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision

@@ -3,6 +3,7 @@ read."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kubenexus.base.errors import KubeNexusError
@@ -58,6 +59,12 @@ class Snapshot:
     @property
     def reservations(self) -> ReservationTable:
         return self._ledger.reservations
+
+    def reservation_users(self, owned: Collection[str], priority: int) -> frozenset[str]:
+        """Returns the UIDs of pods on capacity that is reserved for others than the owner of `owned`
+        (`ReservationTable.users`)."""
+        pods = self._ledger.pods
+        return frozenset(pods[key].uid for key in self.reservations.users(owned, priority) if key in pods)
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Returns nominated pods and held capacity by node name."""

@@ -108,6 +108,8 @@ class DefaultPreemption:
         enough, violating, removed = self._limits.enough(len(rows)), 0, 0
         lower = columns.pods.rows_below(pod.spec.priority, columns.size)
         waiting = snapshot.nominees()
+        # What a pod uses of a reservation is reserved again when the pod is gone: to evict it would not help.
+        reserved = snapshot.reservation_users((), pod.spec.priority) if snapshot.reservations else frozenset[str]()
         seed = f"{pod.metadata.uid} {snapshot.generation}".encode("utf-8", "replace")
         for row in np.roll(rows, -(zlib.crc32(seed) % len(rows))).tolist():
             node = columns.names[row]
@@ -118,6 +120,7 @@ class DefaultPreemption:
                 found.cut = True
                 break
             victims = [each for each in snapshot.on_node(node) if each.priority < pod.spec.priority]
+            victims = [each for each in victims if each.uid not in reserved] if reserved else victims
             removed += len(victims)
             nominated = [each for each in waiting.get(node, ()) if counts_beside(each, pod)]
             with snapshot.attempt() as transaction:

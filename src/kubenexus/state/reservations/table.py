@@ -11,7 +11,7 @@ ends and the entry counts in full again, in the same step. No other pod can come
 Entries name no devices: of GPUs they keep a number, and the cards are chosen when a pod is placed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -100,6 +100,15 @@ class ReservationTable:
             if priority >= CRITICAL or (each.priority is not None and priority > each.priority)
             for entry in self._counted(each)
         ]
+
+    def users(self, owned: Collection[str], priority: int) -> list[str]:
+        """Returns the keys of pods whose eviction would free nothing for a job of this priority: what they use would be
+        reserved again. `owned` are the keys of the job's own reservations."""
+        if priority >= CRITICAL:
+            return []
+        yielding = [each.key for each in self._yielding if each.priority is not None and priority > each.priority]
+        free = {*owned, *yielding}
+        return [pod for pod, entries in self._claimed.items() if any(each.reservation not in free for each in entries)]
 
     def on(self, node: str) -> list[PodRecord]:
         """Returns what counts on a node, as records of pods."""
