@@ -124,8 +124,9 @@ def test_a_team_has_its_nodes_others_wait_and_get_says_it_all() -> None:
             await client.send(create(PODS, a_pod("late", 1), "ml"))
             await client.send(create(PODS, a_pod("own", 8), "team-a"))
             assert (await nodes(client, 2))["own"] == kept
-            claimed = await phase(client, "training", "Claimed")
-            assert claimed["status"]["pods"] == {"team-a/own": "Bound"}
+            call = get(RESOURCE_RESERVATIONS, SYSTEM, "training")
+            claimed = await asked(client, call, lambda each: each["status"]["pods"] == {"team-a/own": "Bound"})
+            assert claimed["status"]["phase"] == "Claimed"
             assert claimed["status"]["conditions"][0]["type"] == "ReservationActive"
             assert "finalizers" not in claimed["metadata"]
             listed = await command(box, "list")

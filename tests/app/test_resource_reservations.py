@@ -493,3 +493,24 @@ def test_the_audit_and_the_digest_agree_with_reserved_capacity() -> None:
         assert [fixture.ledger.audit(a_node(f"n{i}", cpu=64, gpu=8)) for i in range(2)] == [[], []]
 
     scheduler_test(life)
+
+
+def test_a_confirmed_bind_alone_completes_a_gang() -> None:
+    """Nothing that counts changes then, and the reservation ends all the same."""
+
+    async def life(fixture: SchedulerFixture) -> None:
+        gpu_nodes(fixture, 2)
+        owner = {"namespaces": ["default"]}
+        fixture.things(a_reservation(podGroupName="llama", count=2, resources=GPUS, owner=owner))
+        await fixture.work()
+        fixture.pods(*(a_member(name, "llama", 2, gpu=8) for name in "ab"))
+        await works(fixture)
+        assert said(fixture)[0] == "Claimed"
+        assert set(report(fixture).pods.values()) == {"Assumed"}
+        generation = fixture.ledger.generation
+        fixture.echo()
+        assert fixture.ledger.generation == generation
+        await works(fixture)
+        assert said(fixture) == ("Complete", "Complete")
+
+    scheduler_test(life)

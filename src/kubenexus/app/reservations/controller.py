@@ -74,7 +74,7 @@ class ReservationController:
         self._tracked: dict[str, TrackedReservation] = {}
         self._waiting: dict[str, None] = {}  # objects beyond a limit
         self._complete: dict[str, tuple[str, int]] = {}  # by key: UID and generation of objects that are complete
-        self._reviewed = -1  # the ledger's generation at the last review
+        self._reviewed = (-1, 0)  # the ledger at the last review
         self._review_at = 0.0
         self._due = 0.0  # when the next review is due, if the ledger does not change
         self._caught_up = False
@@ -111,7 +111,7 @@ class ReservationController:
         """Returns when the next step has something to do."""
         if not self._tracked:
             return None
-        changed = self._reviewed != self._ledger.generation
+        changed = self._reviewed != self._stamp
         return min(self._due, self._review_at + PERIOD) if changed else self._due
 
     def add(self, request: ReservationRequest) -> None:
@@ -203,8 +203,13 @@ class ReservationController:
 
     # --- time and change --------------------------------------------------------------------------------------------
 
+    @property
+    def _stamp(self) -> tuple[int, int]:
+        """Changes with all that a review looks at: what counts, and which pods are bound."""
+        return self._ledger.generation, self._ledger.assumed
+
     def _review_due(self, now: float) -> bool:
-        changed = self._reviewed != self._ledger.generation and now >= self._review_at + PERIOD
+        changed = self._reviewed != self._stamp and now >= self._review_at + PERIOD
         return bool(self._tracked) and (not self._review_at or changed or now >= self._due)
 
     def _next_time(self, tracked: TrackedReservation) -> float:
@@ -223,7 +228,7 @@ class ReservationController:
         ready = self._ready()
         if ready is not None:
             self._place(ready, now)
-        self._reviewed, self._review_at = self._ledger.generation, now
+        self._reviewed, self._review_at = self._stamp, now
         self._due = min([self._next_time(each) for each in self._tracked.values()], default=0.0)
 
     def _review_active(self, tracked: TrackedReservation, now: float) -> None:
