@@ -59,7 +59,7 @@ _OWN: Final = {
     "ProfileClassifier": "preFilter",
     "Coscheduling": "queueSort preFilter reserve permit",
     "ResourceReservation": f"{_FILTER} reserve postBind",
-    "NUMATopology": "preFilter filter preScore score reserve preBind",
+    "NUMATopology": f"{_FILTER} {_SCORE} reserve preBind",
     "DeviceFit": f"{_FILTER} reserve preBind",
     "VRAMScheduler": f"{_FILTER} {_SCORE}",
     "GPUTopology": f"{_FILTER} {_SCORE}",

@@ -1,8 +1,8 @@
 """NUMATopology: pods go where their kubelet will admit them, and where their NUMA policy can be kept.
 
-Filter: a node that reports its NUMA nodes (NodeResourceTopology) is refused if its kubelet would refuse the pod:
-whatever its Topology Manager's policy is, by the free CPUs, memory and devices of each NUMA node, pods counted that the
-report has not seen. Each container is judged by itself for all rows at once; `assign` judges the whole pod, container
+Filter: a node that reports its NUMA nodes (NodeResourceTopology) is refused if its kubelet would refuse the pod, under
+any policy of its Topology Manager: by the free CPUs, memory and devices of each NUMA node, pods counted that the report
+has not seen. Each container is judged by itself for all rows at once; `assign` judges the whole pod, container
 after container, on the row that was chosen. On top of that comes the pod's own policy:
 
     single-numa-node  cpu, memory and devices (or the `resources` that it names) are free on one NUMA node
@@ -34,6 +34,7 @@ from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.plugins.numa import request as asked
+from kubenexus.plugins.numa.one_node import one_score
 from kubenexus.plugins.numa.request import NAME, NumaRequest, demand_of, numa_request, request_of, wanted_by
 from kubenexus.plugins.numa.zones import Zones
 from kubenexus.state.nodes import NodeColumns
@@ -135,8 +136,15 @@ class NUMATopology:
     # --- score ----------------------------------------------------------------------------------------------------
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        view = nodes.as_column() if isinstance(nodes, OneNode) else nodes
         request = request_of(pod)
+        if isinstance(nodes, OneNode):
+            here = nodes.columns.numa.of_row(nodes.row)
+            if here is None or not _is_scored(request):
+                return UNKNOWN
+            alone = one_score(request, wanted_by(pod), here)
+            if alone is not None:
+                return alone
+        view = nodes.as_column() if isinstance(nodes, OneNode) else nodes
         scores = np.full(view.width, UNKNOWN, np.int64)
         for layout, where, rows in _layouts(view) if _is_scored(request) else ():
             scores[where] = _zones(request, pod, nodes, layout, rows).scores()

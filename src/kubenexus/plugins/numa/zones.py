@@ -126,13 +126,13 @@ class Zones:
         return distance_points(self.apart / (count - 1), self.request.weight)
 
     def _devices(self) -> Any:
-        bonus: Any = 0
+        """Returns the points for devices: of several resources the one with the fewest points counts."""
+        bonus = np.zeros(self.table.free_cpus.shape, np.int64)
         for resource, number in self.wanted.devices:
             if resource in self.table.all_devices:
-                total = self.table.all_devices[resource]
-                here = np.where(self.table.free_devices[resource] >= number, WITH_DEVICES, WITHOUT_DEVICES)
-                bonus = np.minimum(bonus, here) if np.any(bonus) else here
-                bonus = np.where(_known(total), bonus, 0)
+                enough = (self.table.free_devices[resource] >= number) & (bonus >= 0)
+                here = np.where(enough, WITH_DEVICES, WITHOUT_DEVICES)
+                bonus = np.where(_known(self.table.all_devices[resource]), here, bonus)
         return bonus
 
 
