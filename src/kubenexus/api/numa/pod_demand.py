@@ -1,7 +1,7 @@
 """What a pod asks of the managers of a kubelet, container by container."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -10,9 +10,16 @@ from kubenexus.api.quantity import NANO, to_milli, to_nano, to_units
 from kubenexus.api.resource_names import CPU, MEMORY, is_extended
 
 MAX_CONTAINERS: Final = 64  # of a pod whose NUMA nodes are predicted; what each gets takes up to a millisecond
+_FEW: Final = 8
+_MAX_KEPT: Final = 2048  # characters of what a pod asks for that are remembered
+_MAX_REMEMBERED: Final = 4096
 GUARANTEED: Final = "Guaranteed"
 BURSTABLE: Final = "Burstable"
 _BEST_EFFORT: Final = "BestEffort"
+
+
+_NOT_YET: Any = object()
+_remembered: dict[Any, "PodDemand | None"] = {}  # pods of one template ask for the same
 
 
 class ContainerDemand(msgspec.Struct, frozen=True, gc=False):
@@ -52,11 +59,47 @@ def numa_demand(pod: Pod) -> PodDemand | None:
     are, is neither Guaranteed nor has devices."""
     if not any([container.resources.limits for container in pod.spec.containers]):  # noqa: C419
         return None
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    if len(containers) > MAX_CONTAINERS:
+    if len(pod.spec.containers) + len(pod.spec.init_containers) > MAX_CONTAINERS:
         return None
+    key = _key(pod)
+    if key is None:
+        return _caring(pod)
+    found: PodDemand | None = _remembered.get(key, _NOT_YET)
+    if found is _NOT_YET:
+        if len(_remembered) >= _MAX_REMEMBERED:
+            _remembered.clear()
+        found = _remembered[key] = _caring(pod)
+    return found
+
+
+def _caring(pod: Pod) -> PodDemand | None:
     found = pod_demand(pod)
     return found if found.cares else None
+
+
+def _key(pod: Pod) -> Any:
+    """Returns what the demand of a pod depends on, the same for pods of one template; None for unusual pods, which are
+    not remembered."""
+    spec = pod.spec
+    if spec.resources is not None or len(spec.containers) + len(spec.init_containers) > _FEW:
+        return None
+    parts: list[Any] = [len(spec.init_containers)]
+    for container in (*spec.init_containers, *spec.containers) if spec.init_containers else spec.containers:
+        requests, limits = container.resources.requests or {}, container.resources.limits or {}
+        if len(requests) + len(limits) > 2 * _FEW:
+            return None
+        parts += (container.name, container.restart_policy, *requests.items(), None, *limits.items())
+    return tuple(parts) if _size(parts) <= _MAX_KEPT else None
+
+
+def _size(parts: list[Any]) -> int:
+    size = 0
+    for part in parts:
+        if type(part) is str:
+            size += len(part)
+        elif type(part) is tuple:
+            size += len(part[0]) + (len(part[1]) if type(part[1]) is str else 20)
+    return size
 
 
 def pod_demand(pod: Pod) -> PodDemand:
