@@ -62,6 +62,7 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.node_backoff import NodeBackoff
+from kubenexus.plugins.numa.request import NAME as NUMA
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
@@ -113,7 +114,9 @@ class Scheduler:
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         # State, profiles and the queue.
-        self.ledger, self.cache = Ledger(Tenants(own_tier_profiles(configuration.args))), ObjectCache()
+        reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
+        self.ledger = Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)
+        self.cache = ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {each.name: self._make_planner(each, plugins, configuration) for each in configuration.profiles}

@@ -60,7 +60,8 @@ class Ledger:
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
     same. Only code of this package writes to `nodes` and `pods`. No method blocks or does I/O."""
 
-    def __init__(self, tenants: Tenants | None = None) -> None:
+    def __init__(self, tenants: Tenants | None = None, *, reads_numa: bool = True) -> None:
+        """`reads_numa`: whether a plugin needs what nodes report about their NUMA nodes."""
         self.nodes = NodeColumns(tenants)
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
@@ -76,7 +77,7 @@ class Ledger:
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._blocked_nodes = BlockedNodes()
         self._inventory = DeviceInventory()
-        self._numa_reports = NumaReports(self.nodes)
+        self._numa_reports = NumaReports(self.nodes, reads_numa)
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
 

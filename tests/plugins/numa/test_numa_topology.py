@@ -7,7 +7,7 @@ from kubenexus.api.core import Pod
 from kubenexus.framework.job import Job
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.builders import a_pod
+from kubenexus.testing.builders import a_node, a_pod
 from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
 from tests.plugins.numa.numa_cluster import EIGHT, GI, PROFILE, a_run
 
@@ -183,3 +183,11 @@ def test_pods_that_ask_nothing_are_not_signed() -> None:
     assert plugin.sign(pod("p", "2"), without) is None
     assert plugin.sign(pod("p", "2"), having) is not None
     assert plugin.sign(a_pod("web", cpu="500m"), having) is None
+
+
+def test_a_ledger_that_no_plugin_needs_numa_nodes_of_reads_none() -> None:
+    ledger = Ledger(reads_numa=False)
+    ledger.upsert_node(a_node("n", cpu=16, memory="64Gi"))
+    ledger.upsert_node_topology(an_nrt([{"cpu": EIGHT}]))
+    ledger.read_devices()
+    assert not ledger.nodes.numa.any

@@ -18,8 +18,8 @@ class NumaReports:
     """The ledger owns it. Reading a report takes up to a few milliseconds, so it is done in portions, as for devices
     (`Ledger.read_devices`)."""
 
-    def __init__(self, nodes: NodeColumns) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: NodeColumns, enabled: bool = True) -> None:
+        self._nodes, self._enabled = nodes, enabled
         self._unhealthy: dict[str, dict[str, int]] = {}  # by node: capacity of resources with unhealthy devices
 
     def set_capacity(self, node: Node) -> None:
@@ -40,7 +40,7 @@ class NumaReports:
 
     def read(self, node: str, nrt: NodeResourceTopology | None, residents: Iterable[PodRecord]) -> bool:
         """Reads the report of a node into its row. Returns whether the row changed."""
-        row = self._nodes.row_of.get(node)
+        row = self._nodes.row_of.get(node) if self._enabled else None
         if row is None:
             return False
         changed = self._nodes.numa.clear(row) if nrt is None else self._set(row, node, nrt, residents)
