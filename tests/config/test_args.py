@@ -89,6 +89,19 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
             {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 0},
             id="preemption",
         ),
+        pytest.param(
+            "GangPreemption",
+            "{pdbPolicy: prefer, protectedNamespaces: [infra]}",
+            {
+                "pdbPolicy": "prefer",
+                "tierPreemption": False,
+                "servicesPreemptBatch": False,
+                "protectedNamespaces": ["infra"],
+                "cooldownSeconds": 30,
+                "maxVictims": 1000,
+            },
+            id="preemption for whole jobs",
+        ),
         pytest.param("DynamicResources", "{}", {"filterTimeout": "10s", "bindingTimeout": "10m0s"}, id="devices"),
         pytest.param(
             "WorkloadAwareScoring",

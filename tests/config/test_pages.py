@@ -15,7 +15,10 @@ from tests.config.builders import HEAD, a_plugin
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-OURS = ("KubeNexus", "Coscheduling", "ResourceReservation", "WorkloadAwareScoring", "TenantHardwareAffinityScore")
+OURS = (
+    *("KubeNexus", "Coscheduling", "ResourceReservation", "GangPreemption"),
+    *("WorkloadAwareScoring", "TenantHardwareAffinityScore"),
+)
 EXAMPLES = sorted((ROOT / "examples" / "config").glob("*.yaml"))
 
 
@@ -70,6 +73,12 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "costFactors",
         "allowedTiers",
         "tenantAllowedTiers",
+        "pdbPolicy",
+        "tierPreemption",
+        "servicesPreemptBatch",
+        "protectedNamespaces",
+        "cooldownSeconds",
+        "maxVictims",
     ]
     assert set(settings[:5]) <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MAX_BYTES >> 20} MiB" in PAGE

@@ -226,7 +226,7 @@ class GangPreemptionArgs(Args):
     tier_preemption: bool = False
     services_preempt_batch: bool = False
     protected_namespaces: Annotated[list[str], OR_DEFAULT] = msgspec.field(default_factory=_protected)
-    cooldown_seconds: Annotated[Int64, OR_DEFAULT] = 30
+    cooldown_seconds: Int64 = 30
     fence_seconds: Annotated[Int64, OR_DEFAULT] = 300
     max_victims: Annotated[Int64, OR_DEFAULT] = MAX_VICTIMS
 

@@ -1,6 +1,7 @@
 """Small random clusters, and an exhaustive search for victims on them: plain Python over all sets of pods.
 
-Run as a module to compare many clusters: `python -m tests.plan.preemption.small_clusters 5000`.
+Run as a module to compare many clusters: `python -m tests.plan.preemption.small_clusters 5000`, with a second number
+for the first seed.
 """
 
 import sys
@@ -232,10 +233,10 @@ def _judged(cluster: SmallCluster, decision: Decision, least: Least) -> Comparis
     return Comparison("", evicts=True, fewest=decision.preemption.cost.jobs == least.jobs)
 
 
-def main(number: int) -> None:
+def main(number: int, first: int = 0) -> None:
     """Compares so many clusters, and prints what is wrong."""
     counts: Counter[str] = Counter()
-    for seed in range(number):
+    for seed in range(first, first + number):
         cluster = small_cluster(Random(seed))
         found = compare(cluster)
         counts["wrong"] += bool(found.problem)
@@ -247,4 +248,4 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

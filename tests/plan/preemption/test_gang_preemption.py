@@ -10,6 +10,7 @@ import pytest
 
 from kubenexus.api.core import Node, Pod, PodCondition, SchedulingGroup
 from kubenexus.api.gangs.declaration import POD_GROUP, TopologyRequest
+from kubenexus.api.keys import gpu
 from kubenexus.api.meta import ObjectMeta, OwnerReference
 from kubenexus.api.workloads import (
     DisruptionChoice,
@@ -22,7 +23,7 @@ from kubenexus.api.workloads import (
 )
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.plan.decide import Planner
+from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.digest import digest
@@ -30,6 +31,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import HOSTNAME, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.plan.preemption.small_clusters import RACK, a_budget, in_gang
+from tests.state.devices.slices import a_gpu_node
 
 URGENT = a_pod("urgent", cpu=2, priority=100)
 NOW = 1_800_000_000.0
@@ -415,6 +417,20 @@ def test_gpus_are_freed() -> None:
     pods = [a_pod(f"p{i}{j}", node=f"n{i}", gpu=2, priority=i) for i in (1, 2) for j in range(2)]
     decision = decide(a_pod("u", gpu=4, priority=9), a_ledger(nodes, pods), shipped=True)
     assert victims(decision) == ["p10", "p11"]
+
+
+def test_parts_of_a_gpu_are_freed() -> None:
+    """Amounts of resources do not show them: the node is tried with all filters."""
+    rules = profile_plugins(shipped_profile())
+    ledger = a_ledger([a_gpu_node("n", 1, shared=True)])
+    halves = [a_pod(f"half-{i}", priority=i, annotations={gpu.FRACTION.key: "0.5"}) for i in range(2)]
+    for pod in halves:
+        placed = Planner(rules).decide(Job.of(pod), ledger.snapshot(), NOW)
+        commit(placed, Job.of(pod), ledger, NOW)
+    half = a_pod("u", priority=9, annotations={gpu.FRACTION.key: "0.5"})
+    assert victims(decide(half, ledger, shipped=True)) == ["half-0"]
+    whole = a_pod("u", priority=9, annotations={gpu.FRACTION.key: "0.8"})
+    assert victims(decide(whole, ledger, shipped=True)) == ["half-0", "half-1"]
 
 
 def test_capacity_that_is_promised_to_others_is_not_free() -> None:
