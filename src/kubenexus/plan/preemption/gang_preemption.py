@@ -16,7 +16,7 @@ from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.nominated_pods import filter_with_nominated_pods
 from kubenexus.framework.decision import Nomination, Preemption, Victim
 from kubenexus.framework.job import Job, JobView
-from kubenexus.framework.member_constraints import MemberRelation
+from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
 from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.pod_limits import POD_LIMITS
 from kubenexus.plan.gang.gang_limits import MAX_MEMBERS, GangLimitError
@@ -38,6 +38,7 @@ from kubenexus.plan.preemption.victim_pool import VictimPool, victim_pool
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.topology import domains_of_label
 from kubenexus.state.view import Nodes
 
 # What a search costs, in rows: the loop makes fewer decisions at a time after it.
@@ -160,11 +161,12 @@ class GangPreemption:
             possible=possible if beside_others is None else [mask & beside_others for mask in possible],
             domains=domains,
             promised=promised_to_others(job, snapshot),
+            apart=len(classes) == 1 and any(_one_each(tie, columns) for tie in ties),
         )
-        apart = any(tie.relation is not MemberRelation.AFFINITY for tie in ties)
-        price = 10 if apart else 2 * len(classes) - 1
-        trials = GangTrials(job, self._gangs, snapshot, rules.pool, price)
-        search = GangSearch(counts, trials, rules, columns, plain=len(classes) == 1 and not apart)
+        others = [tie for tie in ties if tie.relation is not MemberRelation.AFFINITY]
+        counted = len(others) < 2 and not any(tie.relation is MemberRelation.OTHER for tie in others)
+        trials = GangTrials(job, self._gangs, snapshot, rules.pool, 2 * len(classes) - 1 if counted else 10)
+        search = GangSearch(counts, trials, rules, columns, alike=len(classes) == 1)
         found = search.run()
         if not found:
             message = sentences.gang_would_not_fit(counts, cut=search.cut)
@@ -200,6 +202,14 @@ def _possible(member_class: MemberClass, columns: NodeColumns) -> Any:
         named = classified.node_names
         found |= classified.table.feasible if named is None else classified.table.feasible & Nodes(columns).named(named)
     return found
+
+
+def _one_each(tie: MemberConstraint, columns: NodeColumns) -> bool:
+    """Whether a constraint allows one member on a node at most. It does not on nodes without its label."""
+    if tie.relation is not MemberRelation.ANTI_AFFINITY:
+        return False
+    codes = domains_of_label(tie.topology, Nodes(columns)).codes
+    return bool(codes[columns.alive[: columns.size]].all())
 
 
 def waits_for_victims(job: Job, snapshot: Snapshot) -> bool:

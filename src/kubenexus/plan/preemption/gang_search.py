@@ -25,7 +25,8 @@ _MAX_DOMAINS: Final = 3  # of a level, that are tried
 _MAX_LEVELS: Final = 16
 _FEW: Final = 14  # elements of which small sets are tried
 _MAX_SETS: Final = 2_000
-_MAX_OFFERS: Final = 2_500  # times that the fewest victims on a node are worked out: about 40 us each
+_MAX_OFFERS: Final = 2_000  # times that the fewest victims on a node are worked out: about 40 us each
+_PODS: Final = 5  # pods of a node that count as one more time
 
 
 class GangCandidate(msgspec.Struct, gc=False):
@@ -39,10 +40,10 @@ class GangSearch:
     """One search. `cut` is set if not everything was tried."""
 
     def __init__(
-        self, counts: MemberCounts, trials: GangTrials, rules: VictimRules, columns: NodeColumns, *, plain: bool
+        self, counts: MemberCounts, trials: GangTrials, rules: VictimRules, columns: NodeColumns, *, alike: bool
     ) -> None:
         self._counts, self._trials, self._rules, self._columns = counts, trials, rules, columns
-        self._pool, self._plain = rules.pool, plain
+        self._pool, self._alike = rules.pool, alike
         self._elements = ElementTable(rules.pool, counts.free, rules.most)
         self._offers = _MAX_OFFERS
         self.cut = False
@@ -52,9 +53,11 @@ class GangSearch:
         if not self._counts.suffices(self._counts.free.with_victims()):
             return []
         levels, found = self._pool.levels, list[GangCandidate]()
+        if self._needs_too_many(levels[-1]):
+            return []
         first = self._first_level(levels)
         for i, level in enumerate(levels[first:]):
-            if i == _MAX_LEVELS or not self._trials.left:
+            if i == _MAX_LEVELS or not self._trials.left or self._offers < 0:
                 self.cut = True
                 break
             found += self._at_level(level)
@@ -62,6 +65,14 @@ class GangSearch:
             if any(each.victims.cost.priority <= level for each in found):
                 break
         return sorted(found, key=lambda each: each.victims.cost)
+
+    def _needs_too_many(self, level: int) -> bool:
+        """Whether more pods than allowed would have to go, even if all of them might. Known for one domain alone."""
+        domains = self._counts.domains
+        if not self._alike or domains.size > 2:
+            return False
+        inside = domains.codes > 0
+        return not self._nodes_to_try(level, inside, NodeState(self._counts, inside))
 
     def _first_level(self, levels: list[int]) -> int:
         low, high = 0, len(levels) - 1
@@ -92,7 +103,7 @@ class GangSearch:
     def _in_domain(self, level: int, code: int) -> GangCandidate | None:
         """Returns victims up to a level in one domain, or None."""
         rows = self._counts.domains.codes == code
-        if self._plain:
+        if self._alike:
             chosen = self._by_node(level, rows)
             placements = self._trials.plan(chosen.pods) if chosen is not None else ()
             if chosen is not None and placements:
@@ -115,6 +126,9 @@ class GangSearch:
         for row in rows:
             self._offer(options, row, members_of[row], taken, state)
         while state.total < counts.minimum and options:
+            if len(taken) > self._rules.most:
+                self.cut = True
+                return None
             _, row, version, cover = heapq.heappop(options)
             if version == state.version(row) and any(each.pods not in taken for each in cover):
                 for element in cover:
@@ -137,7 +151,7 @@ class GangSearch:
         rows = np.flatnonzero(inside & (then > now))
         missing = counts.minimum - int(state.total)
         most = missing + min(missing, 128) + 16
-        if len(rows) <= most:
+        if len(rows) <= most and missing <= self._rules.most:
             found: list[int] = rows.tolist()
             return found
         among = pool.level <= level
@@ -149,8 +163,12 @@ class GangSearch:
             np.maximum.at(largest, there, each[among])
             np.maximum(number, np.ceil(lacking[i] / largest), out=number)
         work = np.bincount(there, weights=pool.work[among], minlength=size)
-        number = number / np.maximum(then - now, 1)
-        best = np.lexsort((self._columns.name_hash[rows], work[rows], number[rows]))[:most]
+        gained = np.maximum(then - now, 1)[rows]
+        best = np.lexsort((self._columns.name_hash[rows], work[rows], number[rows] / gained))[:most]
+        needed = int(np.searchsorted(np.cumsum(gained[best]), missing)) + 1
+        if number[rows][best][:needed].sum() > self._rules.most:  # as many pods must go at least
+            self.cut = True
+            return []
         return sorted(rows[best].tolist())
 
     def _offer(
@@ -162,7 +180,7 @@ class GangSearch:
         state: NodeState,
     ) -> None:
         """Adds what one more member on a node costs, if victims there allow for one."""
-        self._offers -= 1
+        self._offers -= 1 + len(indices) // _PODS
         if self._offers < 0 or not state.may_gain(row):
             self.cut |= self._offers < 0
             return

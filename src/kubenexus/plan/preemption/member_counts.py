@@ -17,7 +17,7 @@ from kubenexus.state.topology import TopologyDomains
 
 class MemberCounts:
     """The numbers for one gang. `possible` has for each class the rows that no lasting reason excludes, and `domains`
-    is the level of which all members must share a domain."""
+    is the level of which all members must share a domain. `apart`: no two members may be on one node."""
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class MemberCounts:
         possible: list[Any],
         domains: TopologyDomains,
         promised: dict[int, list[PodRecord]],
+        apart: bool = False,
     ) -> None:
         self.minimum, self.domains = job.minimum, domains
         demands = [member_amounts(each, columns) for each in member_classes]
@@ -36,12 +37,13 @@ class MemberCounts:
         self.free = FreeAmounts(names, columns, pool, promised)
         self.needs = [vector(demand, self.free.names) for demand in demands]
         self.sizes = [each.size for each in member_classes]
+        self.per_row = [1 if apart else size for size in self.sizes]
         self._possible = [mask & (domains.codes > 0) for mask in possible]
 
     def by_row(self, free: Any) -> list[Any]:
         """Returns for each class how many members each row takes, if no other class is placed."""
         found = []
-        for need, size, possible in zip(self.needs, self.sizes, self._possible, strict=True):
+        for need, size, possible in zip(self.needs, self.per_row, self._possible, strict=True):
             asked = need[:, 0] > 0
             times = np.floor(free[asked] / need[asked]).min(axis=0) if asked.any() else np.full(free.shape[1], size)
             found.append(np.where(possible, np.clip(times, 0, size), 0))

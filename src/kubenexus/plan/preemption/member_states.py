@@ -70,8 +70,8 @@ class NodeState:
         if not self._could[row]:
             return 0
         free = self._row(row)
-        times = min([free[i] // self._need[i] for i in self._asked], default=self._counts.sizes[0])
-        return int(min(max(times, 0), self._counts.sizes[0]))
+        times = min([free[i] // self._need[i] for i in self._asked], default=self._counts.per_row[0])
+        return int(min(max(times, 0), self._counts.per_row[0]))
 
 
 class PlacedState:
