@@ -105,6 +105,11 @@ class TargetWorkload:
 
 def target_workload(trace: Trace) -> list[list[Any]]:
     """Returns the most frequent shapes that cover 95 percent of a trace's pods, memory aside."""
+    return mix_of(trace, COVERED)
+
+
+def mix_of(trace: Trace, covered_share: float = 1.0) -> list[list[Any]]:
+    """Returns the most frequent shapes that cover this part of a trace's pods, memory aside, each with its share."""
     counts: dict[tuple[int, int, int, str], int] = {}
     for job in trace.jobs:
         key = _without_memory(job.shape)
@@ -112,7 +117,7 @@ def target_workload(trace: Trace) -> list[list[Any]]:
     ordered = sorted(counts.items(), key=lambda each: (each[1], each[0]), reverse=True)
     total, covered, chosen = sum(counts.values()), 0, []
     for key, count in ordered:
-        if covered >= COVERED * total:
+        if covered >= covered_share * total:
             break
         covered += count
         chosen.append((key, count))
