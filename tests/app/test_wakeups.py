@@ -162,7 +162,7 @@ class Story:
 
     def _come(self, asks: dict[str, Any], **more: Any) -> None:
         self.number += 1
-        self.fixture.pods(a_pod(f"p{self.number}", **asks, **more))
+        self.fixture.pods(a_pod(f"p{self.number}", **(asks | more)))
 
     def _any(self, wanted: Callable[[Pod], bool]) -> Pod | None:
         found = [pod for key, pod in self.fixture.server.pods.items() if key not in self.strange and wanted(pod)]

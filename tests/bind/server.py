@@ -98,7 +98,9 @@ class PodServer:
         if pod.metadata.uid != body["metadata"]["uid"] or pod.spec.node_name or pod.metadata.deletion_timestamp:
             raise ApiError(409, "Conflict", f"pod {key} is already assigned, another, or being deleted")
         spec = msgspec.structs.replace(pod.spec, node_name=body["target"]["name"])
-        self.pods[key] = msgspec.structs.replace(pod, spec=spec)
+        texts = pod.metadata.annotations | (body["metadata"].get("annotations") or {})  # merged in the same write
+        metadata = msgspec.structs.replace(pod.metadata, annotations=texts)
+        self.pods[key] = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 
 
 def _raise(fault: Exception | None) -> None:

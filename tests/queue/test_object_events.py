@@ -95,6 +95,11 @@ def test_a_nomination_that_ended_concerns_only_those_who_had_to_respect_it() -> 
     assert (event.label, event.max_priority) == ("AssignedPodDelete", 7)
 
 
+def test_a_nomination_that_ended_names_the_node_that_the_status_does_not_have_yet() -> None:
+    """Hints of capacity, ports and volumes look for it."""
+    assert nomination_ended(a_pod(), "n").old.status.nominated_node_name == "n"
+
+
 @pytest.mark.parametrize(
     ("wake", "event", "matches"),
     [

@@ -294,12 +294,14 @@ class SchedulingLoop:
             self._refused(attempt, decision, began)
 
     def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
-        """Wakes jobs that wait for capacity which members were nominated to and did not take."""
-        nominated = {pod.key: pod for pod in job.pods if pod.status.nominated_node_name}
-        for placement in decision.placements if nominated else ():
-            pod = nominated.get(placement.pod)
-            if pod is not None and pod.status.nominated_node_name != placement.node:
-                self._queue.on_event(nomination_ended(pod))
+        """Wakes jobs that wait for capacity which members were nominated to and did not take: that of another node, or
+        devices. Those of a nominated pod have no names yet, so each may be any card of the node."""
+        nominated_node = self._ledger.nominated_node
+        nominated = [(each, node) for each in decision.placements if (node := nominated_node(each.pod))]
+        pods = {pod.key: pod for pod in job.pods} if nominated else {}
+        for each, node in nominated:
+            if node != each.node or each.assignment.device_shares:
+                self._queue.on_event(nomination_ended(pods[each.pod], node))
 
     def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
         """Records the metrics of a gang, or the rest of one, that was placed."""

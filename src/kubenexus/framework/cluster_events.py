@@ -95,7 +95,8 @@ class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
     `name` replaces the label. The event does not concern jobs with more priority than `max_priority`: a nominated pod
     of less priority never kept them from a node. `delegated`, for events about nodes, are the extended resources that
     device classes back. An event with `backoffs` concerns only jobs whose refusal names one of them
-    (`framework.decision.Decision.backoffs`).
+    (`framework.decision.Decision.backoffs`). `held_devices`: the pod that is gone held devices by name, by the ledger's
+    record of it; its own annotations may say anything.
     """
 
     resource: EventResource
@@ -106,6 +107,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
     max_priority: int | None = None
     delegated: frozenset[str] = frozenset()
     backoffs: frozenset[ClassBackoff] = frozenset()
+    held_devices: bool = False
 
     @property
     def label(self) -> str:

@@ -56,20 +56,22 @@ def pod_bound(pod: Pod) -> ClusterEvent:
     return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, new=pod)
 
 
-def pod_gone(pod: Pod) -> ClusterEvent:
+def pod_gone(pod: Pod, *, held_devices: bool = False) -> ClusterEvent:
     """A pod that had a node was deleted, or has finished."""
-    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod, held_devices=held_devices)
 
 
-def pod_forgotten(pod: Pod, node: str) -> ClusterEvent:
-    """An assumed pod was not bound: its requests on the node are free again."""
+def pod_forgotten(pod: Pod, node: str, *, held_devices: bool = False) -> ClusterEvent:
+    """An assumed pod was not bound: its requests on the node are free again, and the devices that it was given."""
     held = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
-    return pod_gone(held)
+    return pod_gone(held, held_devices=held_devices)
 
 
-def nomination_ended(pod: Pod) -> ClusterEvent:
+def nomination_ended(pod: Pod, node: str = "") -> ClusterEvent:
     """A waiting pod is no longer nominated to its node (it is gone, or nominated to another). That frees capacity for
-    jobs of its priority and below."""
+    jobs of its priority and below. `node` is the node by the ledger: the pod's status may not have it yet."""
+    if node and node != pod.status.nominated_node_name:
+        pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
     return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod, max_priority=pod.spec.priority)
 
 

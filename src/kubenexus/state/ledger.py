@@ -426,11 +426,15 @@ class Ledger:
     def nominated_nodes(self) -> list[str]:
         return list(self._nominations.by_node)
 
+    def nominated_node(self, key: str) -> str:
+        """Returns the node that a pod is nominated to, also while it is assumed; "" for none."""
+        return self._nominations.node_of(key)
+
     def held_by(self, key: str) -> PodHoldings:
         """Returns what a pod occupies now. A nomination counts while the pod is neither assumed nor bound."""
         record = self.pods.get(key)
         if record is not None:
-            return PodHoldings(node=record.node)
+            return PodHoldings(node=record.node, devices=bool(record.device_shares))
         return PodHoldings(nominated=self._nominations.of(key), blocked=self._blocked_nodes.node_of(key))
 
     def is_blocked(self, node: str) -> bool:

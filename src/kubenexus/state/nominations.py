@@ -27,6 +27,10 @@ class Nominations:
         node = self._node_of.get(key)
         return None if node is None else self.by_node[node][key]
 
+    def node_of(self, key: str) -> str:
+        """Returns the node of a pod, or ""."""
+        return self._node_of.get(key, "")
+
     def add(self, record: PodRecord) -> bool:
         """Adds or replaces a record. Returns whether anything changed."""
         if self.on(record.node).get(record.key) == record:

@@ -73,12 +73,13 @@ class PodRecord(msgspec.Struct, gc=False):
 
 
 class PodHoldings(NamedTuple):
-    """What a pod occupies: the node where it counts, its nomination, the node that it blocks. The difference before and
-    after a transition is what became free."""
+    """What a pod occupies: the node where it counts and whether it has devices by name there, its nomination, the node
+    that it blocks. The difference before and after a transition is what became free."""
 
     node: str = ""
     nominated: PodRecord | None = None
     blocked: str = ""
+    devices: bool = False
 
 
 def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> PodRecord:

@@ -141,7 +141,7 @@ class BindResultHandler:
         if record is None or record.uid != pod.metadata.uid or record.stage is not PodStage.ASSUMED:
             return False
         self._ledger.forget(pod.key)
-        self._queue.on_event(pod_forgotten(pod, record.node))
+        self._queue.on_event(pod_forgotten(pod, record.node, held_devices=bool(record.device_shares)))
         return True
 
     # --- the job --------------------------------------------------------------------------------------------------

@@ -243,8 +243,9 @@ class PreemptionExecutor:
         pods = list(self._latest(execution.members))
         self._ledger.end_preemption(pending.job, how, pods)
         if how is PreemptionEnd.OUTRANKED or not self.rules.of(execution.profile).upstream:
+            nodes = {member.key: node for member, node in execution.members}
             for pod in pods:
-                self._queue.on_event(nomination_ended(pod))
+                self._queue.on_event(nomination_ended(pod, nodes[pod.key]))
                 self._start(self._clear(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
         self._wakeup.set()
 

@@ -209,13 +209,16 @@ class EventHandlers:
         after = self.ledger.held_by(key)
         if after == before:
             return
-        if before.node and before.node != after.node:
+        # Devices that get names count as these alone, and no longer as any cards of the node.
+        if before.node and (before.node != after.node or (after.devices and not before.devices)):
             self.queue.on_event(
-                object_events.WILDCARD_EVENT if old is None else object_events.pod_forgotten(old, before.node)
+                object_events.WILDCARD_EVENT
+                if old is None
+                else object_events.pod_forgotten(old, before.node, held_devices=before.devices)
             )
         nominated = before.nominated
         if nominated is not None and nominated != after.nominated and nominated.node != after.node and old is not None:
-            self.queue.on_event(object_events.nomination_ended(old))
+            self.queue.on_event(object_events.nomination_ended(old, nominated.node))
         if before.blocked and not self.ledger.is_blocked(before.blocked) and before.blocked in self.cache.nodes:
             node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
             self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, like a new node

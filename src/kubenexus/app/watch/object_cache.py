@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Node, Pod, PodStatus, Volume
-from kubenexus.api.keys import gpu
 
 SHARED = 2048  # parts of a few kilobytes; beyond that the table is cleared
 USUAL = 32 << 10  # bytes; larger parts are not shared: two thousand of a megabyte each would be too much
@@ -37,9 +36,8 @@ class ObjectCache:
         template = self._shared(template)
         if spec.node_name:
             template = msgspec.structs.replace(template, node_name=spec.node_name)
-        devices = {gpu.DEVICES.key: ""} if gpu.DEVICES.key in meta.annotations else {}  # that it holds some
         metadata = msgspec.structs.replace(
-            meta, annotations=devices, owner_references=owners, resource_version="", generation=0, creation_timestamp=""
+            meta, annotations={}, owner_references=owners, resource_version="", generation=0, creation_timestamp=""
         )
         reduced_status = msgspec.structs.replace(status, conditions=[], start_time="")
         return Pod(

@@ -5,14 +5,13 @@ from typing import Any, Final
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.inventory import NO_FACTS, node_facts
 from kubenexus.api.devices.pod_needs import requests_devices
-from kubenexus.api.keys import gpu, tenant
+from kubenexus.api.keys import tenant
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 
 
 def devices_freed(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """Returns whether the pod that is gone held a device."""
-    gone = event.old
-    return gpu.DEVICES.key in gone.metadata.annotations or requests_devices(gone)
+    """Returns whether the pod that is gone held a device: by name, or by the number that it requests."""
+    return event.held_devices or requests_devices(event.old)
 
 
 def node_devices_changed(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
