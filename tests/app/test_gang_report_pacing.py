@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
+from kubenexus.app.report import pod_reporter
 from kubenexus.app.report.gang_report_pacing import GangReportPacing, LastReport
 from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.job import Job
@@ -154,6 +155,35 @@ def test_what_a_gang_waits_for_is_told_to_all_at_once_when_it_changes() -> None:
         assert {name: reason for name, reason, _ in statuses(fixture)[-3:]} == dict.fromkeys(
             ("m0000", "m0001", "m0002"), "SchedulingGated"
         )
+
+    scheduler_test(life)
+
+
+def test_a_large_gang_is_told_in_portions_and_each_member_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To tell ten thousand members at once would take a tenth of a second."""
+    monkeypatch.setattr(pod_reporter, "MEMBERS", 300)
+
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=1))
+        pods = members(800, cpu=1)
+        fixture.pods(*pods)
+        fixture.scheduler.loop.run_burst()
+        assert 300 <= len(fixture.told()) <= 600
+        await fixture.work()
+        assert Counter(said.split()[1] for said in fixture.told()) == {f"{pod.metadata.name}:": 1 for pod in pods}
+
+    scheduler_test(life)
+
+
+def test_a_large_gang_that_lacks_members_is_told_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_reporter, "MEMBERS", 20)
+
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=1))
+        pods = members(90, cpu=1)[:-1]
+        fixture.pods(*pods)
+        await settled(fixture, 2.0)
+        assert Counter(name for name, _, _ in statuses(fixture)) == {pod.metadata.name: 1 for pod in pods}
 
     scheduler_test(life)
 

@@ -78,6 +78,17 @@ def test_a_remembered_signature_is_what_the_plugins_would_sign(pods: list[Pod]) 
         assert dict(cache.make_class(pod, ledger.nodes).signed) == signed_by_each(pod, ledger)
 
 
+@given(st.lists(template_pods(), min_size=2, max_size=12))
+def test_short_signatures_are_equal_where_signatures_are(pods: list[Pod]) -> None:
+    ledger, cache = a_cluster(), ClassCache(PLUGINS)
+    copies = [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec)) for pod in pods]
+    pairs = {
+        (cache.signature(pod, ledger.nodes, lift=False), cache.short_signature(pod, ledger.nodes))
+        for pod in (*pods, *copies)
+    }
+    assert len(pairs) == len({one for one, _ in pairs}) == len({short for _, short in pairs})
+
+
 def test_plugins_are_called_for_the_first_pod_of_a_template_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     plugin, sign = PLUGINS.signs_by_template[0]

@@ -45,7 +45,7 @@ class Loop:
 
     def _sign(self, pod: Pod) -> bytes:
         class_cache, columns = self.planner.class_cache, self.ledger.nodes
-        signature = class_cache.signer.sign(pod, None, class_cache._signed(pod, columns))
+        signature = class_cache.signer.sign(pod, None, class_cache.signed_by_plugins(pod, columns))
         return b"%b %b" % (signature, repr(self._scope(pod)).encode())
 
     def _scope(self, pod: Pod) -> tuple[int, ...]:

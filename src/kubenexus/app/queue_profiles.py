@@ -25,7 +25,7 @@ def queue_profile(
     terms, tenants = columns.pods.terms, columns.tenants
 
     def sign(pod: Pod) -> bytes:
-        signature, namespace = planner.class_cache.signature(pod, columns, lift=False), pod.metadata.namespace
+        signature, namespace = planner.class_cache.short_signature(pod, columns), pod.metadata.namespace
         term_scope, tier = terms.scope(namespace), tenants.scope(pod)
         if tier:
             signature = b"%b of %b" % (signature, tier.encode())
@@ -59,4 +59,5 @@ def queue_profile(
         scope=scope,
         boost=boost if settings.orders else None,
         owned=lambda job: own_reservations(job, reservations),
+        by_content=planner.profile_plugins.signs_by_content,
     )

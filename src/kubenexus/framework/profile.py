@@ -135,6 +135,8 @@ class ProfilePlugins:
         self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
+        # A plugin that is not built in may read a pod's name, or anything else.
+        self.signs_by_content = all(self.traits[p.name].trusted for p in (*self.signs, *self.pins))
         self.combining_plugin: Plugin | None = None
         self.combined: CombinedRule | None = None
         self._join()

@@ -16,6 +16,7 @@ from kubenexus.queue.gated_jobs import GateBucket, GatedJobs
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.job_signature import JobSignature
+from kubenexus.queue.member_signatures import MemberSignatures
 from kubenexus.queue.object_events import pod_changed
 from kubenexus.queue.postponed_jobs import PostponedJobs
 from kubenexus.queue.question_cost import MAX_PRICE, question_cost
@@ -102,8 +103,12 @@ class Enqueuer:
         )
 
     def _kind(self, queued: QueuedJob, job: Job) -> JobSignature:
-        """Returns the signature of the job."""
-        return self._postponed.kind(self.rules(job).sign_job(job), queued)
+        """Returns the signature of the job. Signatures of the members of a gang are kept with the job."""
+        if len(job.pods) == 1:
+            queued.members = None
+        elif queued.members is None:
+            queued.members = MemberSignatures()
+        return self._postponed.kind(self.rules(job).sign_job(job, queued.members), queued)
 
     def is_same_class(self, queued: QueuedJob, job_class: JobClass) -> bool:
         """Whether the job still has the signature of the class."""
@@ -205,6 +210,7 @@ class Enqueuer:
 
     def tenant_changed(self, queued: QueuedJob, now: float) -> None:
         """Signs a job again whose tenant may have another tier. A gate does not depend on it."""
+        queued.members = None
         if queued.attempt_id:
             queued.changed = True
         elif queued.gate_verdict is None:

@@ -10,7 +10,8 @@ is done with all jobs of a namespace that has to wait as a whole (`set_apart`).
 from typing import Final
 
 from kubenexus.queue.job_class import JobClass
-from kubenexus.queue.job_signature import SIZE, JobSignature
+from kubenexus.queue.job_signature import JobSignature
+from kubenexus.queue.member_signatures import SIZE
 from kubenexus.queue.queued_job import QueuedJob
 
 MIN_POSTPONE: Final = 1.0  # seconds until the next check whether other jobs are ready

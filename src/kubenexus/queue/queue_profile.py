@@ -30,7 +30,8 @@ from kubenexus.framework.plugin_results import (
 )
 from kubenexus.framework.profile import ProfilePlugins, is_built_in
 from kubenexus.framework.verdict import Code, Verdict
-from kubenexus.queue.job_signature import JobSignature, Sign, sign_job
+from kubenexus.queue.job_signature import JobSignature, sign_job
+from kubenexus.queue.member_signatures import MemberSignatures, Sign, SignatureRule
 
 # Stands for an unknown plugin among those that refused a job: any event that some plugin registers for may help it.
 ANY_PLUGIN = ""
@@ -57,6 +58,7 @@ class QueueProfile:
     boost      what a pod counts more than others of its priority, for its tenant. It depends on nothing that `scope`
                does not have
     owned      the reservations that a job may use: a refusal of other jobs does not apply to it. Part of `context`
+    by_content what `sign` returns depends on nothing else but the content of the pod (`SignatureRule`)
     aging      how the priority of a job rises while it waits, if it does
     hints      counts the answers of hints by plugin, event and answer
     failures   counts errors of gates and orders by plugin
@@ -75,6 +77,7 @@ class QueueProfile:
         scope: Scope | None = None,
         boost: Boost | None = None,
         owned: Owned | None = None,
+        by_content: bool = False,
     ) -> None:
         self.aging = aging
         self._owned = owned
@@ -83,7 +86,7 @@ class QueueProfile:
         self.context = context
         self.selectors = selectors
         self.hints: Counter[tuple[str, str, str]] = Counter()
-        self._sign = sign
+        self._rule = SignatureRule(sign, by_content)
         self._wakes = wakes
         self._gates = tuple(gates)
         self._sort = sort
@@ -103,6 +106,7 @@ class QueueProfile:
         scope: Scope | None = None,
         boost: Boost | None = None,
         owned: Owned | None = None,
+        by_content: bool = False,
     ) -> "QueueProfile":
         """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
@@ -118,6 +122,7 @@ class QueueProfile:
             scope=scope,
             boost=boost,
             owned=owned,
+            by_content=by_content,
         )
 
     def order(self, priority: int, since: float, boost: int = 0) -> tuple[float, ...]:
@@ -141,12 +146,13 @@ class QueueProfile:
         """Returns the priority of a job of this age, raised by aging."""
         return priority if self.aging is None else self.aging.effective_priority(priority, since, now)
 
-    def sign_job(self, job: Job) -> JobSignature:
+    def sign_job(self, job: Job, members: MemberSignatures | None = None) -> JobSignature:
         """Returns the signature of the job: jobs with different boosts differ, since a class has one order. A job that
-        cannot be signed gets a signature of its own."""
+        cannot be signed gets a signature of its own. `members` has the signatures of its members from the last call."""
         boost, owned = self.boost(job), () if self._owned is None else self._owned(job)
+        context = None if members is None else (self.context and self.context(), self.scope(job.pods[0]))
         try:
-            return sign_job(job, self._sign, boost, owned)
+            return sign_job(job, self._rule, boost, owned, members, context)
         except Exception:
             return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode(), boost, owned)
 

@@ -10,6 +10,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.base.heap import Slot
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
+from kubenexus.queue.member_signatures import MemberSignatures
 
 if TYPE_CHECKING:
     from kubenexus.queue.job_class import JobClass
@@ -50,6 +51,7 @@ class QueuedJob:
     bind_failures       binds that failed in a row
     activate_requested  `activate` was called while it was in flight
     changed             its pods changed while it was in flight
+    members             the signatures of the members of a gang, as far as they were signed
     hold                why it may not be tried although its gates are open: a gang lacks members, say
     """
 
@@ -66,6 +68,7 @@ class QueuedJob:
         "hold",
         "job",
         "job_class",
+        "members",
         "number",
         "opened",
         "order",
@@ -89,6 +92,7 @@ class QueuedJob:
         self.gate_checked_at = 0.0
         self.job_class: JobClass | None = None
         self.slot: Slot = []
+        self.members: MemberSignatures | None = None
 
     def may_be_tried_from(self, moment: float, now: float) -> None:
         """Sets from when the job may be tried; `math.inf`: a gate has just opened. Earlier values do not count: a gang

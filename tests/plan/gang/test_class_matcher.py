@@ -213,3 +213,18 @@ def test_a_rule_that_fails_for_the_second_member_fails_the_gang_and_is_named() -
     assert decision.code is Code.ERROR
     assert "Rule" in decision.error
     assert "no idea" in decision.error
+
+
+def test_members_that_differ_from_the_first_alone_are_signed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One member of a waiting gang has another label: the others are equal to each other."""
+    ledger, class_cache, signed = a_cluster(), ClassCache(RULES), list[str]()
+    sign = class_cache.signed_by_plugins
+
+    def counted(pod: Pod, columns: Any) -> dict[str, Any]:
+        signed.append(pod.metadata.name)
+        return sign(pod, columns)
+
+    monkeypatch.setattr(class_cache, "signed_by_plugins", counted)
+    first, *others = members(["nothing"] * 50)
+    assert len(group_members((labelled(first, x="y"), *others), class_cache, ledger.nodes)) == 1
+    assert set(signed) == {"m0", "m1"}

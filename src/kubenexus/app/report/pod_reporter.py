@@ -26,6 +26,7 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 PORTION = 256
+MEMBERS = 1000  # of one gang that get a report in one turn of the event loop: 15 ms
 MOMENT = 1.0  # seconds without a new member until a gang is reported as incomplete
 PATIENCE = 10.0  # seconds until that is reported although members still come
 
@@ -75,8 +76,10 @@ class PodReporter:
     def report_unschedulable(self, key: str, decision: Decision) -> None:
         """Reports that the job was tried and has no node. All jobs of its class are reported in later portions."""
         job = self._queue.job(key)
-        if job is not None:
-            self._report_job(job, decision.code, decision.sentence(job.namespace), again=True)
+        if job is not None and self._report_job(
+            job, decision.code, decision.sentence(job.namespace), again=True, most=MEMBERS
+        ):
+            self._waiting[key] = None
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
     def report_error(self, job: Job, message: str) -> None:
@@ -127,8 +130,9 @@ class PodReporter:
             job, decision = self._queue.job(key), self._queue.last_decision(key)
             if job is None or decision is None or self._queue.state(key) is QueueState.IN_FLIGHT:
                 continue
-            reported += len(job.pods)
-            self._report_job(job, decision.code, decision.sentence(job.namespace), again=False)
+            reported += min(len(job.pods), MEMBERS)
+            if self._report_job(job, decision.code, decision.sentence(job.namespace), again=False, most=MEMBERS):
+                self._waiting[key] = None
         self._report_held(most - reported)
 
     def on_patch_failed(self, pod: Pod) -> None:
@@ -148,27 +152,32 @@ class PodReporter:
             del self._held[key]
             job, verdict = self._queue.job(key), self._queue.gate_verdict(key)
             if job is not None and verdict is not None and verdict.plugin == COSCHEDULING:
-                reported += len(job.pods)
-                self._report_job(job, verdict.code, verdict.reasons[0], again=False, held=True)
+                reported += min(len(job.pods), MEMBERS)
+                if self._report_job(job, verdict.code, verdict.reasons[0], again=False, held=True, most=MEMBERS):
+                    self._held[key] = HeldSince(now, now)
 
     # --- how it is reported -------------------------------------------------------------------------------------------
 
-    def _report_job(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
-        """Reports to all members of a job that are due. `held` means that the job was not tried: more nodes would not
-        help, so autoscalers must not see it as unschedulable."""
+    def _report_job(
+        self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False, most: int | None = None
+    ) -> bool:
+        """Reports to the members of a job that are due, to `most` at once. Returns whether others are due. `held` means
+        that the job was not tried: more nodes would not help, so autoscalers must not see it as unschedulable."""
         if len(job.pods) == 1 and not job.is_gang:
             self._report_in_full(job, job.pods[0], code, sentence, again=again, held=held)
-            return
+            return False
         kind = conditions.reason_of(code)
         common = f"its gang was refused as a whole: pod {truncated(job.pods[0].metadata.name)} says why"
         if held:
             kind = common = INCOMPLETE if sentence.startswith(INCOMPLETE) else sentence
-        for pod, in_full in self._gangs.members_to_report(job, kind, sentence, self._last_report):
+        due = self._gangs.members_to_report(job, kind, sentence, self._last_report)
+        for pod, in_full in due[:most]:
             if in_full:
                 self._report_in_full(job, pod, code, sentence, again=again, held=held, kind=kind)
             else:
                 last_report = LastReport(pod.metadata.uid, common, kind, full=False)
                 self._report_pod(pod, code, last_report, again=False, held=held)
+        return most is not None and len(due) > most
 
     def _report_in_full(
         self, job: Job, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool, kind: str = ""

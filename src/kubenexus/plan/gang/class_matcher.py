@@ -4,14 +4,13 @@ A thousand members of a gang mostly come from one template. They differ only in 
 label that numbers them. To sign a pod takes several times as long as to compare it with another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from kubenexus.api.core import Pod, PodSpec
 from kubenexus.cycle.class_cache import ClassCache
-from kubenexus.framework.extension_points import PinsNodes
 from kubenexus.framework.plugin_results import FAILURES, reraise_interrupts
 from kubenexus.framework.pod_signature import is_label, resize_status
 from kubenexus.state.nodes import NodeColumns
@@ -20,38 +19,33 @@ from kubenexus.state.volumes.pod_volumes import has_scheduled_volumes
 MAX_CLASSES_PER_SPEC: Final = 8  # classes with one spec that a pod is compared with
 
 T = TypeVar("T")
-Ask = Callable[[Pod, NodeColumns], Any]
+Pins = Callable[[Pod], Any]
 _encode = msgspec.json.encode  # JSON has numbers of any size, and a quantity may be one
 
 
 class _KnownClass(msgspec.Struct, Generic[T], gc=False):
-    """A pod, and the value `what` of its class.
+    """The last pod that was found to be of a class, and the value `what` of the class.
 
     `told`: for pods with this spec, labels, annotations and owners determine all results of plugins. Otherwise the
-    methods `asks` have to be called for each pod; `said` are their results for this one, once they were called.
+    pod is signed and plugins name the nodes it is for; `said` are their results for this class, once they were called.
     """
 
     pod: Pod
     what: T
     told: bool
-    asks: list[Ask]
-    said: list[tuple[Ask, Any]] | None = None
+    pins: Sequence[Pins]
+    said: list[Any] | None = None
 
 
 class ClassMatcher(Generic[T]):
     """One pod of each class seen so far, each with a value for its class. Valid while the cluster does not change."""
 
     def __init__(self, class_cache: ClassCache, columns: NodeColumns) -> None:
-        self._profile_plugins, self._columns = class_cache.profile_plugins, columns
+        self._class_cache, self._profile_plugins, self._columns = class_cache, class_cache.profile_plugins, columns
         self._known: dict[int, tuple[PodSpec, list[_KnownClass[T]]]] = {}  # by address, with the spec itself
         self._encoded: dict[bytes, list[_KnownClass[T]]] = {}
         self._last: tuple[PodSpec, list[_KnownClass[T]]] = (PodSpec(), [])
-        asked, traits = (
-            (*self._profile_plugins.signs_without_volumes, *self._profile_plugins.pins),
-            self._profile_plugins.traits,
-        )
-        # A plugin that is not built in may read a pod's name, or anything else.
-        self._ours = all(traits[plugin.name].trusted for plugin in asked)
+        self._ours = self._profile_plugins.signs_by_content
         self._labelled = any(is_label(field) for field in self._profile_plugins.reads)
 
     def add(self, pod: Pod, what: T) -> None:
@@ -59,10 +53,9 @@ class ClassMatcher(Generic[T]):
         if resize_status(pod.status) is not None:  # pods that wait have no such status, so it is not compared
             return
         mounts, pinned = has_scheduled_volumes(pod), pod.spec.affinity is not None or not self._ours
-        signs = self._profile_plugins.signs if mounts else self._profile_plugins.signs_without_volumes
-        asks = [*[each.sign for each in signs], *[_pinned_by(each) for each in self._profile_plugins.pins if pinned]]
+        pins = [each.node_names for each in self._profile_plugins.pins if pinned]
         alike = self._with_spec(pod.spec)
-        alike.insert(0, _KnownClass(pod, what, self._ours and not mounts, asks))  # a claim may be named after its pod
+        alike.insert(0, _KnownClass(pod, what, self._ours and not mounts, pins))  # a claim may be named after its pod
         del alike[MAX_CLASSES_PER_SPEC:]
 
     def find(self, pod: Pod) -> T | None:
@@ -87,22 +80,23 @@ class ClassMatcher(Generic[T]):
             elif self._labelled:
                 continue
             if self._same(pod, kind):
+                kind.pod = pod  # the next may be equal to this one
                 return kind.what
         return None
 
     def _same(self, pod: Pod, kind: _KnownClass[T]) -> bool:
         """Whether plugins return the same for both pods. A failure counts as no; the lookup of the pod reports it."""
-        columns = self._columns
         try:
             if kind.said is None:
-                kind.said = [(ask, ask(kind.pod, columns)) for ask in kind.asks]
-            for ask, said in kind.said:  # a generator would take longer
-                if ask(pod, columns) != said:
-                    return False
+                kind.said = self._said(kind.pod, kind.pins)
+            return self._said(pod, kind.pins) == kind.said
         except FAILURES as error:
             reraise_interrupts(error)
             return False
-        return True
+
+    def _said(self, pod: Pod, pins: Sequence[Pins]) -> list[Any]:
+        """Returns what plugins sign of the pod, mostly remembered for its template, and the nodes that they name."""
+        return [self._class_cache.signed_by_plugins(pod, self._columns), *[node_names(pod) for node_names in pins]]
 
     def _with_spec(self, spec: PodSpec) -> list[_KnownClass[T]]:
         """Returns the known classes with this spec, in time that does not depend on the others.
@@ -117,7 +111,3 @@ class ClassMatcher(Generic[T]):
             known = self._known[id(spec)] = (spec, self._encoded.setdefault(_encode(spec), []))
         self._last = known
         return known[1]
-
-
-def _pinned_by(plugin: PinsNodes) -> Ask:
-    return lambda pod, columns: plugin.node_names(pod)

@@ -6,6 +6,7 @@ time is CPU time of this thread, which does not depend on the load of the machin
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import random
 import time
@@ -218,8 +219,13 @@ def run_on_large_cluster(play: Callable[[LargeCluster], Awaitable[None]], nodes:
             await play(cluster)
         await cluster.close()
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(played())
+    thresholds = gc.get_threshold()
+    gc_tuning.freeze_after_import()  # as `kubenexus run` does
+    try:
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            runner.run(played())
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _read(resource: ApiResource, what: str, *things: Json) -> list[Any]:
