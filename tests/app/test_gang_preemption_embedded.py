@@ -73,7 +73,7 @@ class Story:
             self.evicted.append(victim.name)
             record(pending, victim, *rest)
 
-        scheduler.preemption.rules.evicted = evicted  # type: ignore[method-assign, assignment]
+        scheduler.preemption.rules.evicted = evicted  # type: ignore[assignment,method-assign]
         async with run_in_background(scheduler.watch()):
             await scheduler.wait_until_current()
             async with run_in_background(scheduler.schedule()):
@@ -121,7 +121,7 @@ def test_a_process_killed_between_two_evictions_is_followed_by_one_that_complete
                 first.set()
                 return await evict(*args)
 
-            scheduler.preemption._calls.evict = once  # type: ignore[method-assign, assignment]
+            scheduler.preemption._calls.evict = once  # type: ignore[assignment,method-assign]
             await story.make(*llama(2))
             await story.until(lambda pods: len([name for name in pods if name.startswith("low")]) == 1)
         nominated = await story.until(lambda pods: len(pods) == 3)
@@ -152,7 +152,7 @@ def test_a_budget_that_changes_in_between_stops_the_evictions_until_it_allows_th
                 await allow(story, 0)
                 return await nominate(*args)
 
-            scheduler.preemption._calls.nominate = then_the_budget_changes  # type: ignore[method-assign, assignment]
+            scheduler.preemption._calls.nominate = then_the_budget_changes  # type: ignore[assignment,method-assign]
             await story.make(*llama(1))
             ended = scheduler.metrics.preemptions_ended.labels("failed")
             while not ended.value:

@@ -4,8 +4,7 @@
 
 A real etcd, API server and controller manager; five nodes played by our agents. The specs are built from the same
 version of Kubernetes (`specs/`), once for each set of pins. A table of spec and verdict is printed; `expected.txt`
-lists what passes with kube-scheduler here. Exit code 0 if every spec of that list passes, but for those that we do not
-promise yet.
+lists what passes with kube-scheduler here. Exit code 0 if every spec of that list passes.
 """
 
 import hashlib
@@ -28,8 +27,6 @@ NODES = 5
 # PodGroups and Workloads are served only if they are switched on; the specs about them have privileged containers.
 GATES = "--feature-gates=GenericWorkload=true"
 SERVED = (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true", "--allow-privileged=true")
-# What later versions promise, by a part of the specs' names.
-LATER = "WorkloadAwarePreemption"
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -80,7 +77,6 @@ def run(which: str, focus: str, folder: Path) -> dict[str, str]:
         start(which, plane)
         command = [str(suite()), f"-kubeconfig={plane.kubeconfig()}", "-provider=skeleton", "-ginkgo.no-color"]
         command += [f"-ginkgo.focus={focus}", f"-ginkgo.junit-report={report}", "-ginkgo.timeout=40m"]
-        command += [f"-ginkgo.skip={LATER}"] if which == "kubenexus" else []  # each would wait for minutes
         with (folder / "specs.log").open("wb") as log:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
     return verdicts(report)
@@ -110,10 +106,7 @@ def main(which: str, focus: str, record: bool) -> None:
         EXPECTED.write_text("\n".join(passed) + "\n", encoding="utf-8")
         return
     expected = [name for name in EXPECTED.read_text(encoding="utf-8").splitlines() if re.search(focus, name)]
-    later = [name for name in expected if re.search(LATER, name)]
-    failed = [name for name in expected if found.get(name) != "passed" and name not in later]
-    for name in later:
-        click.echo(f"not promised yet: {name}")
+    failed = [name for name in expected if found.get(name) != "passed"]
     for name in failed:
         click.echo(f"FAILED: {name}")
     raise SystemExit(1 if failed or not expected else 0)

@@ -50,6 +50,7 @@ from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
+from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
 from kubenexus.config.reservation_settings import reservation_settings
@@ -317,6 +318,7 @@ class Scheduler:
             levels=self.gangs[profile.name].levels,
             preemption=candidate_limits(default) if gang is None else None,
             gang_preemption=preemption_policy(gang),
+            upstream_reasons=profile.name == DEFAULT_SCHEDULER,
         )
 
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:

@@ -28,6 +28,7 @@ from kubenexus.plan.gang.solver import GangResult
 from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.preemption.default_preemption import CandidateLimits, DefaultPreemption
 from kubenexus.plan.preemption.gang_preemption import GangPreemption
+from kubenexus.plan.preemption.group_victims import with_their_groups
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plan.reserved_capacity import (
     decide_over_others,
@@ -59,13 +60,13 @@ class Planner:
         levels: Sequence[TopologyLevel] = DEFAULT_LEVELS,
         preemption: CandidateLimits | None = None,
         gang_preemption: PreemptionPolicy | None = None,
+        *,
+        upstream_reasons: bool = True,
     ) -> None:
         self.profile_plugins = profile_plugins
         # Not `or`: an empty cache is false.
         self.class_cache = ClassCache(profile_plugins) if class_cache is None else class_cache
-        self._pod_placer = PodPlacer(
-            self.class_cache, upstream_reasons=profile_plugins.profile.name == DEFAULT_SCHEDULER
-        )
+        self._pod_placer = PodPlacer(self.class_cache, upstream_reasons=upstream_reasons)
         self._levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
@@ -210,7 +211,9 @@ class Planner:
         chosen = found.chosen
         preemption = None
         if chosen is not None:
-            victims = tuple(Victim(each.key, each.uid) for each in chosen.victims)
+            grouped = pod.spec.scheduling_group is not None
+            records = with_their_groups(chosen.victims, snapshot) if grouped else chosen.victims
+            victims = tuple(Victim(each.key, each.uid) for each in records)
             preemption = Preemption((Nomination(pod.key, chosen.node),), victims, chosen.pdb_violations)
         return msgspec.structs.replace(
             decision,
