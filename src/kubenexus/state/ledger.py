@@ -75,6 +75,7 @@ class Ledger:
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
+        self._nominated_and_held: tuple[int, dict[str, list[PodRecord]]] = (-1, {})  # as of a generation
         self._blocked_nodes = BlockedNodes()
         self._inventory = DeviceInventory()
         self._numa_reports = NumaReports(self.nodes, reads_numa)
@@ -406,12 +407,16 @@ class Ledger:
 
     def nominated_and_held(self) -> dict[str, list[PodRecord]]:
         """Returns by node the records that count there before other pods: nominees and held capacity. Every decision
-        calls this, and mostly the result is empty."""
+        calls this several times, and mostly the result is empty. The caller must not change it."""
         nominated, held = self._nominations.by_node, self._holds.by_node
         if not nominated and not held:
             return {}
-        nodes = dict.fromkeys((*nominated, *held))
-        return {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
+        generation, found = self._nominated_and_held
+        if generation != self.generation:
+            nodes = dict.fromkeys((*nominated, *held))
+            found = {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
+            self._nominated_and_held = self.generation, found
+        return found
 
     def devices_of(self, node: str) -> NodeDevices:
         """Returns the devices of a node, which need not be known itself."""
