@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.app.preemption_policies import preemption_policy
+from kubenexus.app.preemption.policies import preemption_policy
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plugins import BUILT_IN

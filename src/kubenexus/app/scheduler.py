@@ -50,12 +50,11 @@ from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
-from kubenexus.config.catalogue import DEFAULT_SCHEDULER
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
 from kubenexus.config.reservation_settings import reservation_settings
 from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
-from kubenexus.framework.profile import Factory, Profile, ProfilePlugins
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, Profile, ProfilePlugins
 from kubenexus.observe import logs
 from kubenexus.observe.log_throttle import LogThrottle
 from kubenexus.observe.metrics import Metrics
@@ -115,8 +114,7 @@ class Scheduler:
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         # State, profiles and the queue.
-        reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
-        self.ledger = Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)
+        self.ledger = _make_ledger(configuration)
         self.cache = ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
@@ -477,3 +475,8 @@ class Scheduler:
     def _default_topology(self, pod: Pod) -> TopologyRequest:
         settings = self.gangs.get(pod.spec.scheduler_name)
         return NO_TOPOLOGY_REQUEST if settings is None else settings.default_topology(pod.metadata.namespace)
+
+
+def _make_ledger(configuration: Configuration) -> Ledger:
+    reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
+    return Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)

@@ -20,7 +20,7 @@ from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, Nom
 from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
 from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.pod_limits import POD_LIMITS
-from kubenexus.framework.profile import DEFAULT_SCHEDULER, ProfilePlugins
+from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve
