@@ -179,14 +179,12 @@ def test_what_needs_device_claims_is_said_to_wait_for_them(tmp_path: Path) -> No
     claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     result = run(tmp_path, [node("n"), pod("a", "1", resourceClaims=claims)], "web/a")
     assert result.exit_code == 2
-    assert "device claims are not supported yet: pod has resource claims [gpu]" in result.output
+    assert 'pod "web/a": ResourceClaim not created yet' in result.output
     backed, asking = {"kind": "DeviceClass", "metadata": {"name": "d"}, "spec": {}}, pod("b", "1")
     asking["spec"]["containers"][0]["resources"]["requests"]["deviceclass.resource.kubernetes.io/d"] = "1"
     result = run(tmp_path, [node("n"), backed, asking], "web/b")
     assert result.exit_code == 2
-    assert (
-        "1 node(s) offer no deviceclass.resource.kubernetes.io/d, and device claims are not supported" in result.output
-    )
+    assert "1 cannot allocate all claims" in result.output
 
 
 def test_a_gated_pod_waits_for_its_gates_and_not_for_a_node(tmp_path: Path) -> None:

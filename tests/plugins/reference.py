@@ -300,24 +300,36 @@ class NodeResourcesFit:
         return points[-1][1]
 
 
-def needs_claims(name: str, info: NodeInfo) -> bool:
-    """Where no device plugin offers a resource that a device class backs, DynamicResources judges."""
+def is_backed(name: str, info: NodeInfo) -> bool:
+    """Whether a device class backs the resource."""
     classes = info.cluster.device_classes.values()
     backed = {c.spec.extended_resource_name for c in classes}
     backed |= {f"deviceclass.resource.kubernetes.io/{c.metadata.name}" for c in classes}
-    return name in backed and offered(info).get(name, 0) == 0
+    return name in backed
+
+
+def needs_claims(name: str, info: NodeInfo) -> bool:
+    """Where no device plugin offers a resource that a device class backs, DynamicResources judges."""
+    return is_backed(name, info) and offered(info).get(name, 0) == 0
 
 
 class DynamicResources:
-    """Refuses what needs device claims, which nothing allocates yet."""
+    """Refuses what needs device claims: here there are neither claims nor devices."""
 
     def filter_one(self, pod: Pod, info: NodeInfo) -> Reasons:
-        not_yet, claims = "device claims are not supported yet", [claim.name for claim in pod.spec.resource_claims]
-        if claims:
-            named = " ".join(claims if len(claims) <= 5 else [*claims[:5], "..."])
-            return [(f"{not_yet}: pod has resource claims [{named}]", Code.UNRESOLVABLE)]
-        wanted = [name for name, amount in asked(pod, status=False).items() if amount and needs_claims(name, info)]
-        return [(f"node(s) offer no {name}, and {not_yet}", Code.UNRESOLVABLE) for name in wanted]
+        if pod.spec.resource_claims:
+            first, where = pod.spec.resource_claims[0], pod.metadata.namespace
+            missing = f'could not find ResourceClaim "{where}/{first.resource_claim_name}"'
+            unmade = f'pod "{pod.key}": ResourceClaim not created yet'
+            return [(missing if first.resource_claim_name else unmade, Code.UNRESOLVABLE)]
+        wanted = [name for name, amount in asked(pod, status=False).items() if amount and "/" in name]
+        if not any(is_backed(name, info) for name in wanted):
+            return []
+        if any(not is_backed(name, info) and not offered(info).get(name, 0) for name in wanted):
+            return [("cannot fit resource", Code.UNRESOLVABLE)]
+        if not any(needs_claims(name, info) for name in wanted):
+            return []
+        return [("cannot allocate all claims", Code.UNRESOLVABLE)]
 
 
 class NodeResourcesBalancedAllocation:

@@ -55,6 +55,8 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("create", kinds.EVENTS): "there are no events",
     Permission("patch", kinds.EVENTS): "events that repeat are not counted",
     Permission("patch", kinds.PERSISTENT_VOLUME_CLAIMS): "pods whose claims wait for a consumer are not bound",
+    Permission("patch", kinds.RESOURCE_CLAIMS): "pods with device claims are not bound",
+    Permission("patch", kinds.RESOURCE_CLAIMS, "status"): "pods with device claims are not bound",
     Permission("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
 }
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.resource_claim import ResourceClaim
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.app.binding.bind_results import BindResultHandler
 from kubenexus.app.binding.bind_verifier import BindVerifier
@@ -40,6 +41,7 @@ from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS, InformerHandler, watch_target
 from kubenexus.app.watch.object_cache import ObjectCache
 from kubenexus.base.clock import Clock
+from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.job_binding import AlwaysWritable, BindHooks, GuardedApi, JobBinding, PodBinding, WriteGuard
 from kubenexus.bind.job_progress import SendChecks
@@ -50,6 +52,7 @@ from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
+from kubenexus.config.durations import Duration
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
 from kubenexus.config.reservation_settings import reservation_settings
@@ -73,7 +76,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.tenants import Tenants
 
 # Kinds that schedulers write, and must have read before the first decision.
-WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
+WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.RESOURCE_CLAIMS})
 # Kinds that every decision depends on. None is made while their watch is down.
 DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
 OUTDATED = 30.0  # seconds without these watches until the scheduler is no longer ready
@@ -145,6 +148,7 @@ class Scheduler:
         )
         # Watch events to the ledger and the queue.
         self.volumes, self.tenant_usage = self._make_volumes(configuration), TenantUsage(self.ledger, clock)
+        self.claims = self._make_claims(configuration)
         self.handlers = EventHandlers(
             self.ledger,
             self.queue,
@@ -155,6 +159,7 @@ class Scheduler:
             pod_reporter=self.pod_reporter,
             recent_binds=self.recent_binds,
             volumes=self.volumes,
+            claims=self.claims,
             tenant_usage=self.tenant_usage,
             pods_version=self._pods_version,
         )
@@ -302,7 +307,8 @@ class Scheduler:
     async def wait_until_current(self) -> None:
         """Waits until every bind made before this call is in the ledger, also the previous leader's last one. Decisions
         on an older state could use the same capacity twice. The other kinds are as old as their watches, as always."""
-        written = [each for each in self.reflectors if each.resource in WRITTEN_KINDS]
+        kept = (each for each in self.reflectors if each.synced or each.wanted not in OPTIONAL)
+        written = [each for each in kept if each.resource in WRITTEN_KINDS]
         await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
 
     # --- construction ---------------------------------------------------------------------------------------------
@@ -379,6 +385,19 @@ class Scheduler:
         claims, volumes = self.cache.of("PersistentVolumeClaim"), self.cache.of("PersistentVolume")
         return VolumePreBind(self.api, self.guard, claims, volumes, timeouts)
 
+    def _make_claims(self, configuration: Configuration) -> ClaimPreBind:
+        timeouts = {
+            name: Duration.of(args["DynamicResources"]["bindingTimeout"]).seconds
+            for name, args in configuration.args.items()
+            if args.get("DynamicResources", {}).get("bindingTimeout")
+        }
+
+        def written(claim: ResourceClaim) -> None:
+            self.handlers.on_object_update("ResourceClaim", claim)
+
+        claims, pods = self.ledger.nodes.claims.claims, self.ledger.pods
+        return ClaimPreBind(self.api, self.guard, claims, pods, written, self._clock, timeouts=timeouts)
+
     def _make_reflector(self, resource: ApiResource) -> Reflector:
         return Reflector(
             self.api,
@@ -397,7 +416,7 @@ class Scheduler:
             self.bind_results,
             self._rng,
             limit=self._options.in_flight,
-            hooks=BindHooks((self.status_patcher, self.volumes)),
+            hooks=BindHooks((self.status_patcher, self.volumes, self.claims), (self.claims,)),
             checks=checks,
         )
 

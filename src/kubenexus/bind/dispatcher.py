@@ -1,6 +1,6 @@
 """`Dispatcher`: sends the binds of jobs that were placed, and reports one result for each bind.
 
-    submit ──▶ PreBind (volumes) ──▶ wait for a slot ──▶ Bind ──▶ PostBind ──▶ results
+    submit ──▶ PreBind (volumes, claims) ──▶ wait for a slot ──▶ Bind ──▶ PostBind ──▶ results
                                                           │ ▲
                                                  CONFLICT │ │ UNKNOWN: the same bind again
                                                           ▼ │
@@ -38,6 +38,7 @@ from kubenexus.bind.job_binding import (
     JobBoundCallback,
     PodBinding,
     PreBind,
+    UnBind,
     WriteGuard,
 )
 from kubenexus.bind.job_progress import NO_CHECKS, JobProgress, SendChecks
@@ -158,10 +159,21 @@ class Dispatcher:
         except Exception as error:  # before the first bind: a bug here or in a plugin loses no pod
             self._checks.problem("preparing a bind", error)
             results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
+        await self._take_back(job_binding.pod_bindings, results)
         try:
             self._on_results(job_binding, results)
         except Exception as error:
             self._checks.problem("applying the results of a bind", error)
+
+    async def _take_back(self, pod_bindings: Sequence[PodBinding], results: Sequence[BindResult]) -> None:
+        """Lets PreBind plugins take back what they wrote for pods that are not bound."""
+        for point in self._hooks.pre_binds:
+            for each, result in zip(pod_bindings, results, strict=True):
+                if isinstance(point, UnBind) and result.status is not BindStatus.BOUND and point.concerns(each):
+                    try:
+                        await point.un_bind(each)
+                    except Exception as error:
+                        self._checks.problem("taking back what was written before a bind", error)
 
     async def _outcomes(self, job_binding: JobBinding) -> list[BindResult]:
         pod_bindings, progress = job_binding.pod_bindings, JobProgress(job_binding)

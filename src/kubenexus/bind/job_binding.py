@@ -1,7 +1,7 @@
 """Data of a decision that is being carried out, and the protocols between the dispatcher and its callers."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -109,6 +109,14 @@ class PreBind(Protocol):
 
     async def pre_bind(self, pod_binding: PodBinding) -> str:
         """Does it. Returns what went wrong, "" if nothing did. If anything did, no member is bound."""
+
+
+@runtime_checkable
+class UnBind(Protocol):
+    """A PreBind plugin that can take back what it wrote."""
+
+    async def un_bind(self, pod_binding: PodBinding) -> None:
+        """Called for each member that was not bound in the end, before its result is reported. Must not raise."""
 
 
 class PostBind(Protocol):

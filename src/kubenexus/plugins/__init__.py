@@ -12,7 +12,7 @@ from kubenexus.plugins.devices.fit import DeviceFit
 from kubenexus.plugins.devices.fragmentation import ResourceFragmentationScore
 from kubenexus.plugins.devices.topology import GPUTopology
 from kubenexus.plugins.devices.vram import VRAMScheduler
-from kubenexus.plugins.dynamic_resources.stand_in import DynamicResources
+from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
 from kubenexus.plugins.image_locality import ImageLocality
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubenexus.plugins.network_fabric.plugin import NetworkFabricScore

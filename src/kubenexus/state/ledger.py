@@ -292,6 +292,7 @@ class Ledger:
             fresh.add(key)
         for record in records:
             self._enter(record)
+            self.nodes.claims.confirm(record.claims)
         self.generation += 1
 
     def forget(self, key: str) -> set[int]:

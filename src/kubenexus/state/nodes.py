@@ -146,7 +146,7 @@ class NodeColumns:
             self.devices.charge(row, record.device_shares, footprint.amounts, +1, undo)
         if record.numa is not None and self.numa.any:
             self.numa.add_pod(row, record, undo)
-        self._enter(record, row)
+        self._enter(record, row, trial=undo is not None)
         if undo is not None:
             undo.call(lambda: self._leave(record, row))
         self.usage_changed(row)
@@ -190,12 +190,12 @@ class NodeColumns:
         self.tie_break[row] = tie_break_of(self.name_hash.item(row), self.resources.used.item(PODS, row))
         self.usage_changes.record(row)
 
-    def _enter(self, record: PodRecord, row: int) -> None:
+    def _enter(self, record: PodRecord, row: int, trial: bool = False) -> None:
         self.pods.add(record, row)
         if record.mounts is not None:
             self.volumes.enter(record, row)
         if record.claims:
-            self.claims.enter(record.claims)
+            self.claims.enter(record.claims, trial)
 
     def _leave(self, record: PodRecord, row: int) -> None:
         if record.claims:

@@ -34,6 +34,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.pod_signature import PodSigner
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, ReasonTable, Skip, Verdict, code_of
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.testing.harness import CheckedCluster, ReferenceCluster
 
@@ -97,7 +98,7 @@ def plugin_answers(
 ) -> Answers:
     """Returns the plugin's answers over a view, without any cache."""
     view = view or Nodes(ledger.nodes)
-    columns, pod_class = ledger.nodes, pod_class or class_of(pod, plugin)
+    columns, pod_class = ledger.nodes, pod_class or class_of(pod, plugin, ledger.nodes)
     rows = _rows(view, columns.size)
     bits, raw, table = _filtered(plugin, pod_class, view), _scored(plugin, pod_class, view), ReasonTable()
     if isinstance(bits, NodeVerdict):
@@ -112,7 +113,7 @@ def plugin_answers(
 
 def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> None:
     """Raises AssertionError unless `capacity` is how many copies of the pod fit on each accepted row."""
-    columns, pod_class = ledger.nodes, class_of(pod, plugin)
+    columns, pod_class = ledger.nodes, class_of(pod, plugin, ledger.nodes)
     capacity: IntColumn = np.full(columns.size, UNLIMITED, np.int64)
     plugin.capacity(pod_class, Nodes(columns), capacity)
     accepted = [name for name, said in plugin_answers(plugin, pod, ledger).refusals.items() if said == ACCEPTED]
@@ -129,10 +130,11 @@ def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> No
             raise AssertionError(f"{plugin.name}: room on {name} is {capacity[row]}, but {placed} pods go there")
 
 
-def class_of(pod: Pod, plugin: Any) -> PodClass:
+def class_of(pod: Pod, plugin: Any, columns: NodeColumns) -> PodClass:
     """Returns the pod's class as for this plugin alone, with its pins left in."""
     signer = PodSigner(plugin.reads)
-    return PodClass(signer.sign(pod), signer.class_pod_of(pod))
+    what = plugin.sign(pod, columns) if hasattr(plugin, "sign") else None
+    return PodClass(signer.sign(pod), signer.class_pod_of(pod), signed={} if what is None else {plugin.name: what})
 
 
 def _views(plugin: Any, ledger: Ledger) -> Iterator[tuple[str, Nodes]]:

@@ -39,10 +39,10 @@ def members(number: int, kind: str, **asked: Any) -> list[Pod]:
 @pytest.mark.parametrize(
     ("cpu", "offered", "placed", "never"),
     [
-        pytest.param(3, {}, False, True, id="claims, which are not built, would have to stand in for it"),
+        pytest.param(3, {}, False, False, id="there are no devices for claims, but there may be"),
         pytest.param(3, {CLAIMED: 2}, True, False, id="enough of it"),
         pytest.param(3, {CLAIMED: 1}, False, True, id="a plugin offers too little of it"),
-        pytest.param(1, {}, False, True, id="what is not claimed is counted all the same"),
+        pytest.param(1, {}, False, False, id="beside claims nothing is counted exactly"),
     ],
 )
 def test_a_resource_that_a_device_class_backs_is_counted_where_a_plugin_offers_it(
@@ -110,4 +110,4 @@ def test_asking_for_any_number_of_what_a_device_class_backs_keeps_the_gang_waiti
     pods = [a_pod("plain", cpu=1), *members(3, "claiming", cpu=1, requests={CLAIMED: 2**62 - 1})]
     decision = decided(pods, [a_node("n1", cpu=6)])
     assert not decision.placements
-    assert "device claims are not supported yet" in decision.sentence()
+    assert "exceeds the claim limit of 32" in decision.sentence()

@@ -63,7 +63,14 @@ class ReplacementHolds:
         name = hold_name(record.name)
         # Without affinity terms: those of a hundred holds would cost every decision more than the capacity is worth.
         held = msgspec.structs.replace(
-            record, name=name, stage=PodStage.NOMINATED, device_shares=(), terms=(), volume_choices=(), slot=-1
+            record,
+            name=name,
+            stage=PodStage.NOMINATED,
+            device_shares=(),
+            terms=(),
+            volume_choices=(),
+            claims=(),
+            slot=-1,
         )
         others = [each for key, each in self._holds.items() if key != held.key]
         in_gang = sum(each.gang == leaving.gang for each in others)

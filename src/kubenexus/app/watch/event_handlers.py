@@ -21,7 +21,9 @@ from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.volume_prebind import VolumePreBind
+from kubenexus.client.watch_events import before as is_before
 from kubenexus.client.watch_events import version_at_least
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
 from kubenexus.observe import logs
@@ -43,6 +45,7 @@ EVENTS = {
     "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
     "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
     "DeviceClass": EventResource.DEVICE_CLASS,
+    "ResourceClaim": EventResource.RESOURCE_CLAIM,
     "ResourceSlice": EventResource.RESOURCE_SLICE,
     "NodeResourceTopology": EventResource.NODE_RESOURCE_TOPOLOGY,
 }
@@ -70,13 +73,15 @@ class EventHandlers:
         pod_reporter: PodReporter,
         recent_binds: RecentBinds,
         volumes: VolumePreBind,
+        claims: ClaimPreBind,
         tenant_usage: TenantUsage,
         pods_version: Callable[[], str | None],
     ) -> None:
         self.ledger, self.queue, self.cache, self.assembler = ledger, queue, cache, assembler
         self.profiles = frozenset(profiles)
         self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
-        self._volumes, self._tenant_usage, self._pods_version = volumes, tenant_usage, pods_version
+        self._volumes, self._claims, self._tenant_usage = volumes, claims, tenant_usage
+        self._pods_version = pods_version
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
@@ -290,6 +295,8 @@ class EventHandlers:
 
     def on_object_update(self, kind: str, thing: Any) -> None:
         key, known, selected = thing.metadata.key, self.cache.of(kind), self.ledger.nodes.pods.existing_terms_version
+        if kind == "ResourceClaim" and _is_older(thing, known.get(key)):
+            return
         try:
             KINDS[kind].seen(self.ledger, thing)
         except Malformed as problem:
@@ -332,6 +339,8 @@ class EventHandlers:
     def _changed(self, kind: str, thing: Any) -> None:
         if kind == "PersistentVolumeClaim":
             self._volumes.on_claim_changed(thing.metadata.key)
+        elif kind == "ResourceClaim":
+            self._claims.on_claim_changed(thing.metadata.key)
 
     def _has_pods(self, namespace: str) -> bool:
         """Whether any pod of a namespace runs or waits: terms may select one that runs, or a waiting pod itself."""
@@ -355,6 +364,8 @@ class EventHandlers:
     def unlisted(self, kind: str) -> None:
         """Records that the objects of this kind are not known, or no longer. Gangs that name one are held with that
         reason."""
+        if kind == "ResourceClaim":
+            self.ledger.nodes.claims.unlisted = True
         if kind in GROUP_KINDS and self.ledger.groups.unlisted(kind):
             self.assembler.kind_changed(kind)
 
@@ -362,6 +373,9 @@ class EventHandlers:
         """Records that a list of this kind is complete."""
         if kind == "Pod":
             self._looked_up.clear()
+        if kind == "ResourceClaim" and self.ledger.nodes.claims.unlisted:
+            self.ledger.nodes.claims.unlisted = False
+            self.queue.on_event(object_events.WILDCARD_EVENT)
         if kind in GROUP_KINDS and self.ledger.groups.listed(kind):
             self.assembler.kind_changed(kind)
 
@@ -374,6 +388,13 @@ class EventHandlers:
         self._logged_problems[subject] = problem
         self.unusable[subject.partition(" ")[0]] += 1
         log.error("Cannot use an object", err=problem, object=subject)
+
+
+def _is_older(thing: Any, known: Any) -> bool:
+    """Whether a watch event is older than what is known: our own writes are known before the watch brings them."""
+    if known is None or known.metadata.uid != thing.metadata.uid:
+        return False
+    return is_before(thing.metadata.resource_version, known.metadata.resource_version)
 
 
 def _fingerprint(thing: Any) -> bytes:

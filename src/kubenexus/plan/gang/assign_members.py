@@ -75,4 +75,4 @@ class MemberAssigner:
         footprint = member_class.classified.table.pod.footprint
         for pod, row, assignment in zip(member_class.pods, rows, assigned, strict=False):
             placement = PodPlacement(pod.key, pod.metadata.uid, self._snapshot.nodes.names[row], footprint, assignment)
-            transaction.add_pod(row, member_record(pod, placement))
+            transaction.add_pod(row, member_record(pod, placement, self._snapshot.nodes))

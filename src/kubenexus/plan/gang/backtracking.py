@@ -17,6 +17,8 @@ from kubenexus.framework.job import JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.member_classes import MemberClass
 from kubenexus.plan.place_pod import PodPlacer, PodResult
+from kubenexus.state.claims.assigned import claim_allocations
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.state.snapshot import Snapshot
 
@@ -105,7 +107,7 @@ class BacktrackingSearch:
                 result = self._place_one(pod, found.results, len(pods), within)
                 if result.placement is not None:
                     found.results.append(result)
-                    transaction.add_pod(result.row, member_record(pod, result.placement))
+                    transaction.add_pod(result.row, member_record(pod, result.placement, self._snapshot.nodes))
                     continue
                 found.refusal = found.refusal or result
                 if len(found.results) + len(pods) - i - 1 < minimum:
@@ -145,7 +147,7 @@ class BacktrackingSearch:
             if state in hopeless:
                 continue
             with self._snapshot.attempt() as transaction:
-                transaction.add_pod(result.row, member_record(pod, result.placement))
+                transaction.add_pod(result.row, member_record(pod, result.placement, self._snapshot.nodes))
                 results.append(result)
                 if self._next(pods, results, state, hopeless, within):
                     return True
@@ -169,8 +171,10 @@ class BacktrackingSearch:
         return JobView(size + len(self._bound_rows), rows, keys)
 
 
-def member_record(pod: Pod, placement: PodPlacement) -> PodRecord:
+def member_record(pod: Pod, placement: PodPlacement, columns: NodeColumns) -> PodRecord:
     """Returns the record of a member on the node of its placement."""
-    record = pod_record(pod, placement.node, PodStage.ASSUMED, placement.footprint)
-    record.device_shares, record.volume_choices = placement.assignment.device_shares, placement.assignment.volumes
+    record, given = pod_record(pod, placement.node, PodStage.ASSUMED, placement.footprint), placement.assignment
+    record.device_shares, record.volume_choices = given.device_shares, given.volumes
+    if given.claims:
+        record.claims = claim_allocations(pod, given.claims, columns.claims)
     return record

@@ -55,7 +55,8 @@ class ClassMatcher(Generic[T]):
         mounts, pinned = has_scheduled_volumes(pod), pod.spec.affinity is not None or not self._ours
         pins = [each.node_names for each in self._profile_plugins.pins if pinned]
         alike = self._with_spec(pod.spec)
-        alike.insert(0, _KnownClass(pod, what, self._ours and not mounts, pins))  # a claim may be named after its pod
+        told = self._ours and not mounts and not pod.spec.resource_claims  # a claim may be named after its pod
+        alike.insert(0, _KnownClass(pod, what, told, pins))
         del alike[MAX_CLASSES_PER_SPEC:]
 
     def find(self, pod: Pod) -> T | None:

@@ -133,7 +133,7 @@ class ReservationCheck:
         with self._snapshot.attempt() as transaction:
             for each in decision.placements if again else ():
                 if each.uid in again:
-                    transaction.add_pod(rows[each.node], member_record(pods[each.uid], each))
+                    transaction.add_pod(rows[each.node], member_record(pods[each.uid], each, self._columns))
             member_classes = self._counted() if again and taken else member_classes
             if any(
                 self._spoils(member_class, promised, taken) for member_class, promised in self._promises(member_classes)
@@ -143,7 +143,7 @@ class ReservationCheck:
                 return False
             before = self._fit(member_classes)
             for row, placement in taken:
-                transaction.add_pod(row, member_record(pods[placement.uid], placement))
+                transaction.add_pod(row, member_record(pods[placement.uid], placement, self._columns))
             return self._fit(self._counted()) < before
 
     def alternative_rows(self, decision: Decision, job: Job) -> Iterator[Any]:

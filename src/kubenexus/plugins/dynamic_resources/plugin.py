@@ -68,7 +68,13 @@ class DynamicResources:
         claims = self._claims(pod)
         if claims is None:
             return SKIP
-        return Verdict(claims.code, (claims.problem,)) if claims.problem else None
+        if claims.problem:
+            return Verdict(claims.code, (claims.problem,))
+        return None if claims.claims or claims.stale or not self._all_offered(claims, nodes) else SKIP
+
+    def _all_offered(self, claims: PodClaims, nodes: Nodes) -> bool:
+        """Whether device plugins offer the extended resources of the pod on every node, so that none needs devices."""
+        return all(bool((nodes.alloc(name)[nodes.alive] > 0).all()) for name, _ in claims.resources)
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         claims = self._claims(pod)
@@ -137,23 +143,42 @@ class DynamicResources:
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         claims = self._claims(pod)
-        if claims is None or not (claims.wanted or claims.resources):
+        if claims is None:
             return NO_ASSIGNMENT
+        pending = nodes.columns.claims.pending
+        choices = [
+            ClaimChoice(each.position, pending[each.shared_with].allocation)
+            for each in claims.allocated
+            if each.shared_with
+        ]
+        if not (claims.wanted or claims.resources):
+            return Assignment(claims=tuple(choices)) if choices else NO_ASSIGNMENT
         key, outcomes = self._outcomes(pod, claims, row, nodes.columns)
         if isinstance(outcomes, str):
             return Verdict(Code.ERROR, (outcomes,))
         if outcomes is None:
-            return NO_ASSIGNMENT
+            return Assignment(claims=tuple(choices)) if choices else NO_ASSIGNMENT
         given = outcomes.allocations(row, nodes.columns)
         if isinstance(given, str):
             return Verdict(Code.ERROR if given else Code.UNRESOLVABLE, (given or self.NONE.text,))
-        choices = [
+        choices += (
             ClaimChoice(each.position, allocation) for each, allocation in zip(claims.wanted, given, strict=False)
-        ]
+        )
         if key:
             spec, mappings = extended_claim(pod.pod, key, nodes.columns.claims.class_of_resource)
             choices.append(ClaimChoice(-1, given[-1], spec, mappings))
         return Assignment(claims=tuple(choices))
+
+    def assign_members(self, pod: PodClass, row: int, nodes: Nodes, members: int) -> list[Assignment] | Verdict:
+        """Serves members whose extended resources a device plugin offers. Others are placed one by one."""
+        claims = self._claims(pod)
+        if claims is None or not (claims.claims or self._outcomes(pod, claims, row, nodes.columns)[0]):
+            return [NO_ASSIGNMENT] * members
+        return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
+
+    def node_need(self, pod: PodClass) -> str:
+        claims = self._claims(pod)
+        return "free devices for its claims" if claims is not None and (claims.wanted or claims.resources) else ""
 
     # --- score -----------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ class ClaimState(msgspec.Struct, frozen=True, gc=False):
     """A claim of a pod, by its position in the pod.
 
     An allocated claim is available on the nodes of its selector (None: all), or on none if its devices failed. A claim
-    that is to be allocated has the number of its spec, else -1.
+    that is to be allocated has the number of its spec, else -1. `shared_with` is the UID of a claim that another member
+    of the same gang brings.
     """
 
     position: int
@@ -37,6 +38,7 @@ class ClaimState(msgspec.Struct, frozen=True, gc=False):
     failed: bool = False
     optional_operations: bool = False
     score: int = 0
+    shared_with: str = ""
 
 
 class PodClaims(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +73,8 @@ def pod_claims(pod: Pod, store: ClaimStore) -> PodClaims | None:
     resources = _extended_resources(pod, store)
     if not pod.spec.resource_claims and not resources:
         return None
+    if store.unlisted:
+        return PodClaims(problem="the API server does not list resource claims: it is not known which devices are free")
     try:
         existing = list(_existing(pod, store))  # all of them, before the content of any matters
         claims = tuple([_state(position, found, store) for position, found in existing])
@@ -113,8 +117,11 @@ def _state(position: int, stored: StoredClaim, store: ClaimStore) -> ClaimState:
     claim = stored.claim
     if claim.status.allocation is not None:
         return _available(position, claim, claim.status.allocation)
-    if store.pending.get(claim.metadata.uid) is not None:
+    pending = store.pending.get(claim.metadata.uid)
+    if pending is not None and not pending.trial:
         raise _Refused(f"resource claim {claim.metadata.key} is in the process of being allocated")
+    if pending is not None:
+        return msgspec.structs.replace(_available(position, claim, pending.allocation), shared_with=claim.metadata.uid)
     for request in claim.spec.devices.requests:
         if request.exactly is not None:
             _check_class(request.name, request.exactly.device_class_name, store)

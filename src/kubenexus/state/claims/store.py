@@ -64,11 +64,14 @@ class StoredClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class PendingAllocation(msgspec.Struct, frozen=True, gc=False):
-    """An allocation that a placed pod brings and that is not written yet, and how many pods share it."""
+    """An allocation that a placed pod brings and that is not written yet, and how many pods share it. `trial`: the
+    placement is not committed. Then other members of the same gang can use it; pods of other jobs wait until it is
+    written."""
 
     allocation: AllocationResult
     held: tuple[HeldDevice, ...]
     pods: int
+    trial: bool
 
 
 class ClaimChoice(msgspec.Struct, frozen=True, gc=False):
@@ -105,6 +108,7 @@ class ClaimStore:
         self.allocated = AllocatedDevices()
         self.pending: dict[str, PendingAllocation] = {}
         self.changes = ChangeLog()
+        self.unlisted = False  # claims cannot be read, so it is not known which devices are free
         self.version = self.class_version = 0
         self._extended: dict[str, str] = {}  # the claim for extended resources, by the UID of its pod
         self._slices: dict[str, PoolSlice] = {}
@@ -210,8 +214,9 @@ class ClaimStore:
 
     # --- allocations -----------------------------------------------------------------------------------------------
 
-    def enter(self, allocations: Iterable[ClaimAllocation]) -> None:
-        """Counts the devices that a placed pod brings for its claims."""
+    def enter(self, allocations: Iterable[ClaimAllocation], trial: bool = False) -> None:
+        """Counts the devices that a placed pod brings for its claims; `trial`: until the placement is committed or
+        rolled back."""
         for each in allocations:
             known = self.pending.get(each.uid)
             if known is not None:
@@ -220,7 +225,14 @@ class ClaimStore:
             held = held_devices(each.allocation)
             if not self._is_allocated(each):
                 self._count(held, +1)
-            self.pending[each.uid] = PendingAllocation(each.allocation, held, 1)
+            self.pending[each.uid] = PendingAllocation(each.allocation, held, 1, trial)
+
+    def confirm(self, allocations: Iterable[ClaimAllocation]) -> None:
+        """Records that the placement of a pod was committed."""
+        for each in allocations:
+            known = self.pending[each.uid]
+            if known.trial:
+                self.pending[each.uid] = msgspec.structs.replace(known, trial=False)
 
     def leave(self, allocations: Iterable[ClaimAllocation]) -> None:
         """Undoes `enter`."""

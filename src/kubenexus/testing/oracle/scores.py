@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.base.errors import KubeNexusError
 from kubenexus.cycle.select import score_rows
 from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
 from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
@@ -58,6 +59,8 @@ def _column(nodes: list[str], values: Any) -> Column:
 
 def _total(expected: ExpectedPod, say: Comparability) -> Column:
     """Returns the recorded sums without the part of the plugins that we lack."""
+    if len(expected.total) != len(expected.feasible):
+        raise KubeNexusError(f"{len(expected.total)} sums for {len(expected.feasible)} nodes")
     sums = np.array(expected.total, np.int64)
     for plugin, said in (expected.scores or {}).items():
         if plugin not in say.built.scores:

@@ -3,9 +3,7 @@
 from typing import Final
 
 from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins, stands_in
-from kubenexus.framework.registry import built_in_table
 from kubenexus.plugins import BUILT_IN, default_profile
-from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
 
 # In upstream's order: the first that refuses a node is reported.
 FILTERS: Final = (
@@ -38,10 +36,6 @@ SCORES: Final = {
 }
 
 
-# Plugins whose decisions are compared here, but not carried out yet: another rule refuses their pods in a cluster.
-UNWRITTEN: Final = built_in_table([DynamicResources])
-
-
 class BuiltProfile:
     """Upstream's plugins as we have them, in our order and with our weights (which are compared, too), default
     arguments.
@@ -52,6 +46,6 @@ class BuiltProfile:
 
     def __init__(self) -> None:
         ours = [EnabledPlugin(p.name, p.weight) for p in default_profile().plugins if p.name in {*FILTERS, *SCORES}]
-        self.profile_plugins = ProfilePlugins(Profile("default-scheduler", tuple(ours)), {**BUILT_IN, **UNWRITTEN})
+        self.profile_plugins = ProfilePlugins(Profile("default-scheduler", tuple(ours)), BUILT_IN)
         self.filters = frozenset(plugin.name for plugin in self.profile_plugins.filters if not stands_in(plugin))
         self.scores = frozenset(plugin.name for plugin in self.profile_plugins.scores)

@@ -1,0 +1,312 @@
+"""`ClaimPreBind`: the PreBind part of DynamicResources. Writes allocations and reservations of device claims.
+
+    finalizer ──▶ allocation and reservedFor, in one write ──▶ devices report that they are ready (if they have to)
+
+Each write has the resourceVersion that it was computed from: a claim that another client changed is a conflict, and is
+read again. What a write returns goes into the ledger at once, before the watch brings it. So devices stay taken from
+the decision on: first by the assumed pod, then by the claim. If the pod is not bound in the end, the allocation is
+taken back; one that another pod uses by now stays.
+
+A write without an answer may have happened. The claim is then read until the server answers, and the pod stays
+assumed: its devices are given to no other claim in the meantime.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kubenexus.api.codec import read_object
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.pod_claims import claim_name
+from kubenexus.api.devices.resource_claim import FINALIZER, AllocationResult, ResourceClaim
+from kubenexus.base.clock import Clock, Sleep
+from kubenexus.bind.claim_calls import (
+    allocate_call,
+    create_extended_call,
+    deallocate_call,
+    delete_call,
+    finalizer_call,
+    unfinalized_call,
+)
+from kubenexus.bind.job_binding import PodBinding, WriteGuard
+from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.kinds import RESOURCE_CLAIMS
+from kubenexus.client.verbs import get, patch_pod_status
+from kubenexus.state.claims.store import ClaimAllocation, StoredClaim
+from kubenexus.state.pods import PodRecord
+
+TRIES: Final = 5  # writes of one claim that other clients may cross
+TIMEOUT: Final = 600.0
+LOOK: Final = 5.0  # seconds that a GET may take
+PAUSE: Final = 1.0  # seconds between two reads of a claim whose write had no answer
+NOT_LEADING: Final = "this process does not lead any more"
+
+
+class ClaimPreBind:
+    """A `PreBind` plugin. `claims` are those of the ledger, `pods` its records. `written` is called with each claim
+    that a write returned; the owner of the watch calls `on_claim_changed` after each change."""
+
+    name = "DynamicResources"
+    awaited = "device claims"
+
+    def __init__(
+        self,
+        api: Api,
+        guard: WriteGuard,
+        claims: Mapping[str, StoredClaim],
+        pods: Mapping[str, PodRecord],
+        written: Callable[[ResourceClaim], None],
+        clock: Clock,
+        *,
+        timeouts: Mapping[str, float] | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._api, self._guard, self._claims, self._pods = api, guard, claims, pods
+        self._written, self._clock, self._sleep = written, clock, sleep
+        self._timeouts = timeouts or {}  # by the profile
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._allocated: dict[str, list[str]] = {}  # by pod: the claims that were written for it
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+
+    def may_concern(self, pod: Pod) -> bool:
+        return bool(pod.spec.resource_claims)
+
+    def concerns(self, pod_binding: PodBinding) -> bool:
+        record = self._pods.get(pod_binding.key)
+        return bool(pod_binding.pod.spec.resource_claims) or (record is not None and bool(record.claims))
+
+    async def pre_bind(self, pod_binding: PodBinding) -> str:
+        record, pod = self._pods.get(pod_binding.key), pod_binding.pod
+        if record is None or record.uid != pod_binding.uid:
+            return "the pod is gone"
+        given = {each.claim: each for each in record.claims}
+        keys = list(_keys(pod))
+        for key in keys:
+            problem = await self._reserve(key, given.get(key), pod)
+            if problem:
+                return problem
+        if "" in given:
+            key, problem = await self._create(given[""], pod)
+            if problem:
+                return problem
+            keys.append(key)
+        return await self._ready(keys, self._timeouts.get(pod.spec.scheduler_name, TIMEOUT))
+
+    def post_bind(self, pod_binding: PodBinding) -> None:
+        self._allocated.pop(pod_binding.uid, None)
+
+    async def un_bind(self, pod_binding: PodBinding) -> None:
+        """Takes back what was written for a pod that is not bound."""
+        for key in self._allocated.pop(pod_binding.uid, ()):
+            stored = self._claims.get(key)
+            if stored is None or not self._guard.may_write():
+                continue
+            claim, own = stored.claim, f"{pod_binding.pod.metadata.name}-extended-resources-"
+            with contextlib.suppress(ApiError, Unreachable, Uncertain):  # the next attempt finds the claim as it is
+                if claim.metadata.name.startswith(own):
+                    await self._send(unfinalized_call(claim))
+                    await self._api.send(delete_call(claim), timeout=self._guard.write_timeout)
+                else:
+                    await self._send(deallocate_call(claim, pod_binding.uid))
+
+    def on_claim_changed(self, key: str) -> None:
+        for each in self._waiting.get(key, ()):
+            each.set()
+
+    # --- one claim -------------------------------------------------------------------------------------------------
+
+    async def _reserve(self, key: str, given: ClaimAllocation | None, pod: Pod) -> str:
+        """Writes the allocation of a claim, if it has none, and that the pod uses it."""
+        async with self._alone(key):
+            stored = self._claims.get(key)
+            if stored is None:
+                return f"claim {key} is gone"
+            return await self._write(stored.claim, given, pod)
+
+    async def _write(self, claim: ResourceClaim, given: ClaimAllocation | None, pod: Pod) -> str:  # noqa: C901 - one for each answer
+        key, crossed = claim.metadata.key, 0
+        while crossed < TRIES:
+            problem = _problem(claim, given)
+            if problem:
+                return problem
+            if claim.status.allocation is not None and _is_reserved(claim, pod):
+                return ""
+            if not self._guard.may_write():
+                return NOT_LEADING
+            try:
+                fresh = claim.status.allocation is None
+                if fresh and FINALIZER not in claim.metadata.finalizers:
+                    claim = await self._send(finalizer_call(claim))
+                if fresh:
+                    self._allocated.setdefault(pod.metadata.uid, []).append(key)
+                await self._send(
+                    allocate_call(claim, None if given is None else given.allocation, pod, self._clock.now())
+                )
+            except ApiError as error:
+                if error.code != 409:
+                    return f"add allocation and reservation to claim {key}: {error}"
+                crossed += 1
+            except Unreachable as error:
+                return f"add allocation and reservation to claim {key}: {error}"
+            except Uncertain:
+                pass
+            else:
+                return ""
+            found = await self._read(claim)
+            if isinstance(found, str):
+                return found
+            claim = found
+        return f"add allocation and reservation to claim {key}: other clients changed the claim {TRIES} times"
+
+    async def _create(self, given: ClaimAllocation, pod: Pod) -> tuple[str, str]:
+        """Makes the claim for the extended resources of a pod. Returns its key, or the problem."""
+        if not self._guard.may_write():
+            return "", NOT_LEADING
+        try:
+            claim = await self._send(create_extended_call(pod, given))
+        except (ApiError, Unreachable, Uncertain) as error:
+            return "", f"create claim for extended resources: {error}"
+        key = claim.metadata.key
+        self._allocated.setdefault(pod.metadata.uid, []).append(key)
+        problem = await self._write(claim, given, pod)
+        if problem:
+            return key, problem
+        meta = pod.metadata
+        status = {"requestMappings": list(given.mappings), "resourceClaimName": claim.metadata.name}
+        call = patch_pod_status(meta.namespace, meta.name, meta.uid, {"extendedResourceClaimStatus": status})
+        try:
+            await self._api.send(call, timeout=self._guard.write_timeout)
+        except (ApiError, Unreachable, Uncertain) as error:
+            return key, f"update pod {pod.key} ExtendedResourceClaimStatus: {error}"
+        return key, ""
+
+    async def _send(self, call: Call) -> ResourceClaim:
+        """Sends a write. Returns the claim as it is afterwards, which the ledger has then, too."""
+        body = await self._api.send(call, timeout=self._guard.write_timeout)
+        claim = read_object(body, ResourceClaim)
+        if not isinstance(claim, ResourceClaim):
+            raise Uncertain(f"{call}: the answer is no ResourceClaim")
+        self._written(claim)
+        return claim
+
+    async def _read(self, claim: ResourceClaim) -> ResourceClaim | str:
+        """Reads a claim, however long that takes. Returns the problem if it is gone or cannot be read."""
+        meta = claim.metadata
+        while True:
+            try:
+                body = await self._api.send(get(RESOURCE_CLAIMS, meta.namespace, meta.name), timeout=LOOK)
+            except ApiError as error:
+                if error.code in (403, 404):
+                    return f"get updated claim {meta.key}: {error}"
+            except (Unreachable, Uncertain):
+                pass
+            else:
+                found = read_object(body, ResourceClaim)
+                if isinstance(found, ResourceClaim):
+                    self._written(found)
+                    return found if found.metadata.uid == meta.uid else f"claim {meta.key} is another one by now"
+                return f"get updated claim {meta.key}: {found.error}"
+            await self._sleep(PAUSE)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, key: str) -> AsyncIterator[None]:
+        """A context that one pod at a time enters for a claim: members of a gang may share one."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked() and not getattr(lock, "_waiters", None):
+            self._locks.pop(key, None)
+
+    # --- devices that have to get ready ----------------------------------------------------------------------------
+
+    async def _ready(self, keys: list[str], timeout: float) -> str:
+        """Waits until all devices of the claims report that they are ready."""
+        changed = asyncio.Event()
+        with self._listening(keys, changed):
+            try:
+                async with asyncio.timeout(timeout):
+                    while True:
+                        state = self._readiness(keys)
+                        if isinstance(state, str) or state:
+                            return state if isinstance(state, str) else ""
+                        changed.clear()
+                        await changed.wait()
+            except TimeoutError:
+                return f"device binding timeout: claims {', '.join(keys)}"
+
+    def _readiness(self, keys: list[str]) -> bool | str:
+        """Returns whether all devices are ready, or why one never will be."""
+        ready = True
+        for key in keys:
+            stored = self._claims.get(key)
+            if stored is None:
+                return f"claim {key} is gone"
+            state = _devices_ready(stored.claim)
+            if isinstance(state, str):
+                return state
+            ready = ready and state
+        return ready
+
+    @contextlib.contextmanager
+    def _listening(self, keys: list[str], event: asyncio.Event) -> Iterator[None]:
+        for key in keys:
+            self._waiting.setdefault(key, set()).add(event)
+        try:
+            yield
+        finally:
+            for key in keys:
+                self._waiting[key].discard(event)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+
+
+def _keys(pod: Pod) -> Iterator[str]:
+    """Yields the keys of the pod's claims."""
+    for each in pod.spec.resource_claims:
+        name = claim_name(pod, each)
+        if name:
+            yield f"{pod.metadata.namespace}/{name}"
+
+
+def _problem(claim: ResourceClaim, given: ClaimAllocation | None) -> str:
+    """Returns why the claim cannot be written as decided, or ""."""
+    key, current = claim.metadata.key, claim.status.allocation
+    if claim.metadata.deletion_timestamp:
+        return f"claim {key} got deleted in the meantime"
+    if given is None:
+        return "" if current is not None else f"claim {key} got deallocated elsewhere in the meantime"
+    if given.claim and claim.metadata.uid != given.uid:
+        return f"claim {key} is another one by now"
+    if current is not None and _devices(current) != _devices(given.allocation):
+        return f"claim {key} got allocated elsewhere in the meantime"
+    return ""
+
+
+def _devices(allocation: AllocationResult) -> list[tuple[Any, ...]]:
+    return [(each.request, each.driver, each.pool, each.device) for each in allocation.devices.results]
+
+
+def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
+
+
+def _devices_ready(claim: ResourceClaim) -> bool | str:
+    if claim.status.allocation is None:
+        return f"claim {claim.metadata.key} got deallocated elsewhere in the meantime"
+    for result in claim.status.allocation.devices.results:
+        if not result.binding_conditions:
+            continue
+        named = (result.driver, result.pool, result.device)
+        status = next((each for each in claim.status.devices if (each.driver, each.pool, each.device) == named), None)
+        if status is None:
+            return False
+        true = {each.type: each for each in status.conditions if each.status == "True"}
+        for failure in result.binding_failure_conditions or ():
+            if failure in true:
+                said = true[failure]
+                text = f"claim={claim.metadata.name}, reason={said.reason}, message={said.message!r}"
+                return f"device binding failed: {text}"
+        if any(each not in true for each in result.binding_conditions):
+            return False
+    return True
