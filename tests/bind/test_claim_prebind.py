@@ -15,6 +15,10 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.job_binding import PodBinding
 from kubenexus.client.calls import ApiError, Call
+from kubenexus.framework.decision import Decision, Diagnosis
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
 from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.ledger import Ledger
@@ -228,6 +232,32 @@ def test_an_allocation_that_another_pod_uses_stays() -> None:
         await fixture.point.un_bind(fixture.binding)
         assert users(fixture.status) == ["q"]
         assert "allocation" in fixture.status
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("reason", "user", "left"),
+    [
+        pytest.param(DynamicResources.AWAY.text, "", False, id="nobody uses it"),
+        pytest.param(DynamicResources.AWAY.text, "p", False, id="the pod alone uses it"),
+        pytest.param(DynamicResources.AWAY.text, "q", True, id="another pod uses it"),
+        pytest.param("Insufficient cpu", "", True, id="the claim keeps the pod from no node"),
+    ],
+)
+def test_a_claim_that_keeps_its_pod_from_nodes_is_deallocated(reason: str, user: str, left: bool) -> None:
+    async def story() -> None:
+        fixture = Fixture(allocated=True)
+        if user:
+            uid = fixture.pod.metadata.uid if user == "p" else user
+            fixture.status["reservedFor"] = [{"resource": "pods", "name": user, "uid": uid}]
+            fixture.seen()
+        diagnosis = Diagnosis(1, ((reason, 1),), ("DynamicResources",))
+        decision = Decision("default/p", Code.UNSCHEDULABLE, 0, 0.0, diagnosis=diagnosis)
+        fixture.point.on_refused(Job.of(fixture.pod), decision)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert ("allocation" in fixture.status) == left
 
     play(story)
 

@@ -13,7 +13,9 @@ from kubenexus.api.node_selectors import parse_preferred
 from kubenexus.api.quantity import Quantity, read_quantity
 from kubenexus.api.resource_names import is_extended, is_scalar
 from kubenexus.api.resources import pod_requests
+from kubenexus.framework.object_names import claim_mark
 from kubenexus.framework.verdict import Code
+from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
 from kubenexus.testing.harness import NodeInfo
 
 BASIC = ("cpu", "memory", "ephemeral-storage")
@@ -327,8 +329,17 @@ class DynamicResources:
             return []
         if any(not is_backed(name, info) and not offered(info).get(name, 0) for name in wanted):
             return [("cannot fit resource", Code.UNRESOLVABLE)]
-        if not any(needs_claims(name, info) for name in wanted):
+        needed = [name for name in wanted if needs_claims(name, info)]
+        if not needed:
             return []
+        before = 0
+        for request in extended_claim(pod, needed, dict.fromkeys(needed, "c"))[0].devices.requests:
+            count = 0 if request.exactly is None else request.exactly.count
+            if count > 32 - before:
+                limit = f"exceeds the claim limit of 32, with {before} already accounted for"
+                place = f"claim {claim_mark(-1)}, request {request.name}"
+                return [(f"{place}: adding {count} devices {limit}", Code.ERROR)]
+            before += count
         return [("cannot allocate all claims", Code.UNRESOLVABLE)]
 
 

@@ -229,6 +229,7 @@ class Scheduler:
             wakeup=self.wakeup,
             outdated=self.outdated,
             options=options.loop,
+            on_refused=self.claims.on_refused,
         )
         self.ledger_auditor = LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup)
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))

@@ -83,6 +83,7 @@ class SchedulingLoop:
         wakeup: Wakeup,
         outdated: Callable[[], list[str]],
         options: LoopOptions,
+        on_refused: Callable[[Job, Decision], None] | None = None,
     ) -> None:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
         self._preemption = preemption
@@ -90,7 +91,7 @@ class SchedulingLoop:
         self.resource_reservations, self._drivers = resource_reservations, drivers
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
-        self._spent = options.spent or clock.now
+        self._spent, self._on_refused = options.spent or clock.now, on_refused
         self.activity = LoopActivity()
         self._waits_for: list[str] = []
         self._logged_at = 0.0
@@ -292,6 +293,8 @@ class SchedulingLoop:
             if decision.preemption is None and not decision.alone:
                 self.reservations.refused(job, decision, planner, snapshot)
             self._refused(attempt, decision, began)
+            if self._on_refused is not None:
+                self._on_refused(attempt.job, decision)
 
     def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
         """Wakes jobs that wait for capacity which members were nominated to and did not take: that of another node, or

@@ -33,12 +33,16 @@ from kubenexus.bind.job_binding import PodBinding, WriteGuard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.kinds import RESOURCE_CLAIMS
 from kubenexus.client.verbs import get, patch_pod_status
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
 from kubenexus.state.claims.store import ClaimAllocation, StoredClaim
 from kubenexus.state.pods import PodRecord
 
 TRIES: Final = 5  # writes of one claim that other clients may cross
 TIMEOUT: Final = 600.0
 LOOK: Final = 5.0  # seconds that a GET may take
+MAX_TAKEN_BACK: Final = 64  # pods of a refused job whose claims are looked at
 PAUSE: Final = 1.0  # seconds between two reads of a claim whose write had no answer
 NOT_LEADING: Final = "this process does not lead any more"
 
@@ -65,9 +69,10 @@ class ClaimPreBind:
         self._api, self._guard, self._claims, self._pods = api, guard, claims, pods
         self._written, self._clock, self._sleep = written, clock, sleep
         self._timeouts = timeouts or {}  # by the profile
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._writing: dict[str, asyncio.Event] = {}  # by claim: set when its writer has ended
         self._allocated: dict[str, list[str]] = {}  # by pod: the claims that were written for it
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._taking_back: dict[str, asyncio.Task[None]] = {}
 
     def may_concern(self, pod: Pod) -> bool:
         return bool(pod.spec.resource_claims)
@@ -109,6 +114,28 @@ class ClaimPreBind:
                     await self._api.send(delete_call(claim), timeout=self._guard.write_timeout)
                 else:
                     await self._send(deallocate_call(claim, pod_binding.uid))
+
+    def on_refused(self, job: Job, decision: Decision) -> None:
+        """Takes back the allocations of claims that keep the pods of a refused job from nodes, and that no other pod
+        uses (kube-scheduler: PostFilter). The job is tried again when the watch shows that."""
+        away = any(text == DynamicResources.AWAY.text for text, _ in decision.diagnosis.counts)
+        if not away and not (job.is_gang and self.name in decision.diagnosis.refused_by):
+            return
+        for pod in job.pods[:MAX_TAKEN_BACK]:
+            for key in _keys(pod):
+                stored = self._claims.get(key)
+                if stored is not None and key not in self._taking_back and _is_idle(stored.claim, pod):
+                    task = asyncio.get_running_loop().create_task(self._take_back(stored.claim, pod.metadata.uid))
+                    self._taking_back[key] = task
+                    break
+
+    async def _take_back(self, claim: ResourceClaim, pod_uid: str) -> None:
+        try:
+            if self._guard.may_write():
+                with contextlib.suppress(ApiError, Unreachable, Uncertain):
+                    await self._send(deallocate_call(claim, pod_uid))
+        finally:
+            self._taking_back.pop(claim.metadata.key, None)
 
     def on_claim_changed(self, key: str) -> None:
         for each in self._waiting.get(key, ()):
@@ -211,12 +238,16 @@ class ClaimPreBind:
 
     @contextlib.asynccontextmanager
     async def _alone(self, key: str) -> AsyncIterator[None]:
-        """A context that one pod at a time enters for a claim: members of a gang may share one."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
+        """A context that one pod at a time enters for a claim: members of a gang may share one. Its pod
+        waits for the API server alone, never for another claim."""
+        while key in self._writing:
+            await self._writing[key].wait()
+        ended = self._writing[key] = asyncio.Event()
+        try:
             yield
-        if not lock.locked() and not getattr(lock, "_waiters", None):
-            self._locks.pop(key, None)
+        finally:
+            del self._writing[key]
+            ended.set()
 
     # --- devices that have to get ready ----------------------------------------------------------------------------
 
@@ -289,6 +320,12 @@ def _devices(allocation: AllocationResult) -> list[tuple[Any, ...]]:
 
 def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
     return any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
+
+
+def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim has devices that no pod but this one uses."""
+    users = {each.uid for each in claim.status.reserved_for}
+    return claim.status.allocation is not None and users <= {pod.metadata.uid}
 
 
 def _devices_ready(claim: ResourceClaim) -> bool | str:

@@ -18,7 +18,7 @@ from tests.plugins.dynamic_resources.cluster import (
 )
 
 FOUR = a_slice("s", [a_device(f"d{i}", attributes={"root": f"r{i // 2}", "index": i}) for i in range(4)])
-TAINTED = {"taints": [{"key": "bad", "value": "x", "effect": "NoSchedule"}]}
+TAINTED: dict[str, Any] = {"taints": [{"key": "bad", "value": "x", "effect": "NoSchedule"}]}
 
 
 def counted(name: str, amount: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.plugins.dynamic_resources.cluster import (
 
 
 class Wanted(NamedTuple):
-    size: int
+    number: int
     model: str
 
 
@@ -56,7 +56,9 @@ def found(case: Case, pods: str = "n1") -> list[list[str]] | str:
 def _spec(claim: tuple[list[Wanted], str]) -> Any:
     requests, constraint = claim
     wanted = [
-        a_request(f"r{i}", *([f'device.attributes["{DRIVER}"].model == "{r.model}"'] if r.model else []), count=r.size)
+        a_request(
+            f"r{i}", *([f'device.attributes["{DRIVER}"].model == "{r.model}"'] if r.model else []), count=r.number
+        )
         for i, r in enumerate(requests)
     ]
     constraints = [{f"{constraint}Attribute": "gpu.example.com/root"}] if constraint else []
@@ -66,7 +68,7 @@ def _spec(claim: tuple[list[Wanted], str]) -> Any:
 def expected(case: Case) -> list[list[str]] | str:
     """The first solution of a search without any shortcut."""
     held = {i for i in case.held if i < len(case.models)}
-    slots = [(c, r, n) for c, (requests, _) in enumerate(case.claims) for r in requests for n in range(r.size)]
+    slots = [(c, r, n) for c, (requests, _) in enumerate(case.claims) for r in requests for n in range(r.number)]
 
     def solutions(at: int, taken: list[tuple[int, int]], start: int) -> Iterator[list[tuple[int, int]]]:
         if at == len(slots):

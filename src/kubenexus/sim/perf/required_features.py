@@ -40,7 +40,7 @@ class Feature(msgspec.Struct, frozen=True):
     plugin: str = ""
 
 
-CLAIMS = Feature("device claims", "DynamicResources")
+CLAIMS = Feature("device claims")  # the virtual cluster has no controller that makes claims of templates
 GANGS = Feature("gang scheduling", "Coscheduling")
 TOPOLOGY = Feature("topology-aware gangs", "Coscheduling")
 PREEMPTION = Feature("preemption", "DefaultPreemption")

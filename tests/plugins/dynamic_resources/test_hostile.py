@@ -1,0 +1,115 @@
+"""Slices, classes and claims that no driver should publish: what they keep from allocation is themselves."""
+
+from typing import Any
+
+import pytest
+
+from kubenexus.base.errors import Malformed
+from tests.plugins.dynamic_resources.cluster import (
+    a_class,
+    a_cluster,
+    a_device,
+    a_request,
+    a_slice,
+    a_spec,
+    devices,
+)
+
+GOOD = a_slice("good", [a_device("d0")], pool="good")
+ONE = a_spec(a_request())
+
+
+def consuming(name: str, counter_set: str, counter: str = "c") -> dict[str, Any]:
+    taken = [{"counterSet": counter_set, "counters": {counter: {"value": "1"}}}]
+    return a_device(name, consumesCounters=taken)
+
+
+def counters(name: str) -> dict[str, Any]:
+    return {"name": name, "counters": {"c": {"value": "1"}}}
+
+
+def generation(number: int, name: str, device: str, count: int = 1) -> Any:
+    return a_slice(name, [a_device(device)], pool_fields={"generation": number, "resourceSliceCount": count})
+
+
+@pytest.mark.parametrize(
+    ("things", "given"),
+    [
+        pytest.param(
+            [
+                a_slice(
+                    f"s{i}",
+                    [a_device(f"x{i}-{j}") for j in range(125)],
+                    pool="a",
+                    pool_fields={"resourceSliceCount": 80},
+                )
+                for i in range(80)
+            ],
+            [["d0"]],
+            id="a pool of 10,000 devices",
+        ),
+        pytest.param([a_slice("s", [a_device("x"), a_device("x")], pool="a")], [["d0"]], id="two devices of one name"),
+        pytest.param(
+            [a_slice("s", [consuming("x", "none")], pool="a")], [["d0"]], id="a counter set that does not exist"
+        ),
+        pytest.param(
+            [
+                a_slice(
+                    "s", [consuming("x", "one"), consuming("y", "two")], pool="a", sharedCounters=[counters("one")]
+                ),
+            ],
+            [["d0"]],
+            id="devices beside counters in one slice",
+        ),
+        pytest.param(
+            [
+                a_slice(
+                    "s",
+                    [],
+                    pool="a",
+                    sharedCounters=[counters("one"), counters("one")],
+                    pool_fields={"resourceSliceCount": 2},
+                ),
+                a_slice("t", [consuming("x", "one")], pool="a", pool_fields={"resourceSliceCount": 2}),
+            ],
+            [["d0"]],
+            id="two counter sets of one name",
+        ),
+        pytest.param(
+            [a_slice("s", [a_device("x")], pool="a", pool_fields={"resourceSliceCount": 3})],
+            [["d0"]],
+            id="a slice is missing",
+        ),
+        pytest.param(
+            [generation(1, "old", "x"), generation(2, "new", "y")], [["d0"]], id="an old generation beside a new one"
+        ),
+        pytest.param([a_slice("s", [], pool="a")], [["d0"]], id="no devices at all"),
+    ],
+)
+def test_a_bad_pool_keeps_nothing_but_itself_from_allocation(things: list[Any], given: Any) -> None:
+    cluster = a_cluster(*things, GOOD)
+    found = devices(cluster, a_spec(a_request("r", 'device.driver == "gpu.example.com"', count=1)))
+    assert found in (given, [["y"]])  # of two generations the new one counts
+
+
+def test_two_drivers_may_name_their_pools_alike() -> None:
+    other = a_slice("other", [a_device("d0")], driver="nic.example.com")
+    cluster = a_cluster(a_slice("s", [a_device("d0")]), other)
+    assert devices(cluster, a_spec(a_request(count=2))) == [["d0", "d0"]]
+    assert devices(cluster, a_spec(a_request(count=3))) == ""
+
+
+def test_an_amount_that_cannot_be_read_keeps_its_slice_out() -> None:
+    bad = a_slice("bad", [a_device("x", capacity={"memory": {"value": "much"}})], pool="a")
+    cluster = a_cluster(GOOD)
+    with pytest.raises(Malformed, match="is not a quantity"):
+        cluster.upsert_resource_slice(bad)
+    assert devices(cluster, ONE) == [["d0"]]
+
+
+def test_a_broken_selector_fails_the_pods_that_use_its_class_and_no_others() -> None:
+    cluster = a_cluster(GOOD, a_class(), a_class("broken", "device.attributes["))
+    said = devices(cluster, a_spec(a_request(deviceClassName="broken")))
+    assert isinstance(said, str)
+    assert said.startswith("class broken: selector #0: CEL compile error")
+    assert devices(cluster, ONE) == [["d0"]]
