@@ -187,6 +187,34 @@ def test_what_needs_device_claims_is_said_to_wait_for_them(tmp_path: Path) -> No
     assert "1 cannot allocate all claims" in result.output
 
 
+def a_claim(name: str, *expressions: str) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": selectors}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "web", "uid": name}, "spec": spec}
+
+
+def test_what_keeps_a_claim_from_being_allocated_is_named_with_the_number_of_nodes(tmp_path: Path) -> None:
+    pool = {"name": "one", "generation": 1, "resourceSliceCount": 1}
+    device = {"name": "d0", "attributes": {"model": {"string": "t4"}}}
+    spec = {"driver": "gpu.example.com", "nodeName": "one", "pool": pool, "devices": [device]}
+    there: list[Any] = [
+        node("one"),
+        node("two"),
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec},
+        a_claim("any"),
+        a_claim("large", 'device.attributes["gpu.example.com"].model == "h100"'),
+    ]
+    asking = pod("a", "1", resourceClaims=[{"name": "gpu", "resourceClaimName": "large"}])
+    refused = run(tmp_path, [*there, asking], "web/a").output
+    assert "2 cannot allocate all claims" in refused
+    assert "CLAIMS   claim web/large, request r: claim web/large: selector #0 matches 0 devices: 2 nodes" in refused
+    asking = pod("a", "1", resourceClaims=[{"name": "gpu", "resourceClaimName": "any"}])
+    placed = run(tmp_path, [*there, asking], "web/a").output
+    assert "CARDS    d0 (gpu.example.com, pool one)" in placed
+
+
 def test_a_gated_pod_waits_for_its_gates_and_not_for_a_node(tmp_path: Path) -> None:
     gates = [{"name": "example.com/quota"}]
     result = run(tmp_path, [node("n"), pod("a", "1", schedulingGates=gates)], "web/a")

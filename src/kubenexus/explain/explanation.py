@@ -16,6 +16,7 @@ from kubenexus.config.gang_settings import GangSettings, gang_settings
 from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
+from kubenexus.explain.claim_section import claim_section, claimed_text
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
 from kubenexus.explain.eviction_section import Evictions, evictions, render_evictions, without_other_names
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
@@ -71,7 +72,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     `bound` is the node that the pod has already. The decision is then what it would be if the pod waited. `devices` is
     what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
-    pods that would have to go.
+    pods that would have to go. `claims` is what keeps its device claims from being allocated.
     """
 
     pod: str
@@ -85,6 +86,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     workload: WorkloadFacts | None = None
     tenant: TenantFacts | None = None
     evictions: Evictions | None = None
+    claims: tuple[str, ...] = ()
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -128,7 +130,7 @@ def explain(
         each.pod: _cards(each.node, each.assignment.device_shares, ledger)
         for each in decision.placements
         if each.assignment.device_shares
-    }
+    } | {each.pod: claimed_text(each.assignment) for each in decision.placements if each.assignment.claims}
     bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
     devices = _devices(pending, decision, ledger, planner)
     namespace = pod.metadata.namespace
@@ -144,6 +146,7 @@ def explain(
         _workload(pod),
         TenantFacts(*ledger.nodes.tenants.of(pod), ledger.nodes.tenants.tier_source(pod)),
         evictions(decision, namespace),
+        () if decision.placed or held else claim_section(pending, ledger.nodes),
     )
 
 
@@ -219,6 +222,7 @@ def render_text(explanation: Explanation) -> str:
         lines += _refused(decision)
         lines += render_evictions(explanation.evictions)
         lines += render_section(explanation.devices)
+        lines += (f"CLAIMS   {each}" for each in explanation.claims)
     elif gang is None:
         lines += _placed(explanation)
     else:

@@ -284,7 +284,7 @@ class _Search:
         counted = bool(traits.consumes) and not (traits.shared and self._is_shared(id))
         if counted and not self._counters[candidate.pool].take(candidate):
             return False
-        if not _tolerated(traits.taints, request.request.tolerations):
+        if not tolerated(traits.taints, request.request.tolerations):
             self._undo(c, request, candidate, counted, 0)
             return False
         for added, each in enumerate(self._constraints[c]):
@@ -328,7 +328,8 @@ class _Search:
         return self._allocated.is_shared(device) or device in self._shares
 
 
-def _tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+def tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+    """Returns whether a request tolerates all taints that keep claims away."""
     return all(any(_tolerates(each, taint) for each in tolerations) for taint in taints if taint.effect in _EFFECTS)
 
 
