@@ -9,7 +9,7 @@ import msgspec
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.transport import ApiClient
-from kubenexus.client.verbs import create, list_call
+from kubenexus.client.verbs import create, list_call, patch_pod_status
 from tests.api.gangs.builders import LEAST, NAME
 from tests.app.test_gangs_embedded import cluster, member, node_of, scheduled, until, why
 
@@ -97,6 +97,33 @@ def test_a_pod_waits_for_its_claim_and_says_so() -> None:
             assert 'could not find ResourceClaim "default/later"' in why(waiting["p"])
             await claim(box.client, "later")
             await until(box.client, lambda pods: all(map(node_of, pods.values())))
+
+    asyncio.run(story())
+
+
+def test_a_pod_with_a_template_waits_for_the_claim_that_is_made_of_it() -> None:
+    async def story() -> None:
+        async with cluster(1, "8") as box, scheduled(box):
+            await devices(box.client, 1, 1)
+            made = member("p", {})
+            made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+            await box.client.send(create(kinds.PODS, made, "default"))
+            waiting = await until(box.client, lambda pods: bool(pods) and all(map(why, pods.values())))
+            assert why(waiting["p"]).endswith("ResourceClaim not created yet.")
+            uid = waiting["p"]["metadata"]["uid"]
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+            exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+            body = {
+                "apiVersion": GROUP,
+                "kind": "ResourceClaim",
+                "metadata": {"name": "p-gpu", "ownerReferences": [owner]},
+                "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+            }
+            await box.client.send(create(kinds.RESOURCE_CLAIMS, body, "default"))
+            statuses = [{"name": "gpu", "resourceClaimName": "p-gpu"}]
+            await box.client.send(patch_pod_status("default", "p", uid, {"resourceClaimStatuses": statuses}))
+            await until(box.client, lambda pods: all(map(node_of, pods.values())))
+            assert results((await claims(box.client))["p-gpu"]) == [("n0", "gpu-0")]
 
     asyncio.run(story())
 

@@ -96,6 +96,10 @@ def _pod_actions(old: Pod, new: Pod) -> list[tuple[ActionType, bool]]:
         ),
         # Tolerations can only be added: the API server refuses anything else.
         (ActionType.UPDATE_POD_TOLERATION, len(old.spec.tolerations) != len(new.spec.tolerations)),
+        (
+            ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+            old.status.resource_claim_statuses != new.status.resource_claim_statuses,
+        ),
     ]
 
 

@@ -22,6 +22,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, compile_claims
 from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
+from kubenexus.plugins.dynamic_resources.hints import claim_changed
 from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome
 from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
 from kubenexus.plugins.label_rows import rows_matching
@@ -259,7 +260,9 @@ class DynamicResources:
         ClusterEventWithHint(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         ),
-        ClusterEventWithHint(EventResource.RESOURCE_CLAIM, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE),
+        ClusterEventWithHint(
+            EventResource.RESOURCE_CLAIM, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, claim_changed
+        ),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
         ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
         ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE),
