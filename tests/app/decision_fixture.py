@@ -16,6 +16,7 @@ from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.app.watch.object_cache import ObjectCache
 from kubenexus.base.clock import VirtualClock
+from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.volume_prebind import VolumePreBind
 from kubenexus.framework.aging import Aging
 from kubenexus.framework.decision import Decision
@@ -87,6 +88,7 @@ class DecisionFixture:
             pod_reporter=cast(PodReporter, Silent()),
             recent_binds=RecentBinds(self.ledger, self.clock),
             volumes=cast(VolumePreBind, Silent()),
+            claims=cast(ClaimPreBind, Silent()),
             tenant_usage=TenantUsage(self.ledger, self.clock),
             pods_version=lambda: None,
         )

@@ -147,8 +147,8 @@ class Scheduler:
             profiles=frozenset(self.planners),
         )
         # Watch events to the ledger and the queue.
-        self.volumes, self.tenant_usage = self._make_volumes(configuration), TenantUsage(self.ledger, clock)
-        self.claims = self._make_claims(configuration)
+        self.volumes, self.claims = self._make_volumes(configuration), self._make_claims(configuration)
+        self.tenant_usage = TenantUsage(self.ledger, clock)
         self.handlers = EventHandlers(
             self.ledger,
             self.queue,

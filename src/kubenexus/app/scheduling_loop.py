@@ -275,19 +275,7 @@ class SchedulingLoop:
         if job.is_gang:
             self._metrics.group_algorithm_duration.labels().observe(seconds)
         if decision.placed:
-            devices = self._device_results(decision, job)
-            commit(decision, job, self._ledger, began)
-            # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
-            self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-            self._count_placed(devices, decision, job)
-            self._wake_for_unclaimed(attempt.job, decision)
-            self.reservations.placed(job, decision)
-            self._preemption.placed(job, decision)
-            self._drivers.placed(attempt.job)
-            for pod in attempt.job.pods:
-                self._pod_reporter.forget(pod)
-            if job.is_gang:
-                self._started(attempt, decision, began)
+            self._submit(attempt, job, decision, began)
         else:
             decision = self._preemption.review(attempt.job, decision)
             if decision.preemption is None and not decision.alone:
@@ -295,6 +283,23 @@ class SchedulingLoop:
             self._refused(attempt, decision, began)
             if self._on_refused is not None:
                 self._on_refused(attempt.job, decision)
+
+    def _submit(self, attempt: SchedulingAttempt, job: Job, decision: Decision, began: float) -> None:
+        """Writes the placements into the ledger and starts the binds. `job` is the attempt's, without nodes that it
+        keeps away from."""
+        devices = self._device_results(decision, job)
+        commit(decision, job, self._ledger, began)
+        # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
+        self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
+        self._count_placed(devices, decision, job)
+        self._wake_for_unclaimed(attempt.job, decision)
+        self.reservations.placed(job, decision)
+        self._preemption.placed(job, decision)
+        self._drivers.placed(attempt.job)
+        for pod in attempt.job.pods:
+            self._pod_reporter.forget(pod)
+        if job.is_gang:
+            self._started(attempt, decision, began)
 
     def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
         """Wakes jobs that wait for capacity which members were nominated to and did not take: that of another node, or
