@@ -28,10 +28,8 @@ class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
     devices: tuple[PoolDevice, ...]
     counters: Mapping[str, Mapping[str, int]]
     problem: str = ""
-
-    @property
-    def has_compatibility_groups(self) -> bool:
-        return any(device.traits.compatibility_groups for device in self.devices)
+    has_compatibility_groups: bool = False
+    has_binding_conditions: bool = False
 
     def on_node(self, node: str, labels: Mapping[str, str]) -> bool:
         if self.selection is not None:
@@ -57,7 +55,7 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def has_binding_conditions(self) -> bool:
-        return any(device.traits.binding_conditions is not None for each in self.slices for device in each.devices)
+        return any(each.has_binding_conditions for each in self.slices)
 
     def __str__(self) -> str:
         return "/".join(self.id)
@@ -70,15 +68,18 @@ def pool_slice(found: ResourceSlice) -> PoolSlice:
         each.name: {name: to_nano(held.value) for name, held in each.counters.items()} for each in spec.shared_counters
     }
     twice = len(counters) < len(spec.shared_counters)
+    devices = tuple([pool_device(each, spec.driver) for each in spec.devices[: MAX_DEVICES + 1]])
     return PoolSlice(
         name=found.metadata.name,
         pool=(spec.driver, spec.pool.name),
         generation=spec.pool.generation,
         count=spec.pool.resource_slice_count,
         selection=_selection(found),
-        devices=tuple([pool_device(each, spec.driver) for each in spec.devices[: MAX_DEVICES + 1]]),
+        devices=devices,
         counters=counters,
         problem="duplicate counter set name" if twice else "",
+        has_compatibility_groups=any(device.traits.compatibility_groups for device in devices),
+        has_binding_conditions=any(device.traits.binding_conditions is not None for device in devices),
     )
 
 

@@ -177,9 +177,12 @@ class ClaimStore:
             self.version += 1
             self._pools.clear()
             return
-        for node in {_node_of(each) for each in slices}:
+        nodes = {_node_of(each) for each in slices}
+        for node in nodes:
             self._pools.pop(node, None)
             self._row_changed(node)
+        if not self._shared and len(nodes) == 1:  # now, rather than for all nodes in the first decision
+            self.pools(*nodes, {})
 
     def set_claim(self, claim: ResourceClaim) -> None:
         """Adds or updates a claim."""
