@@ -45,6 +45,12 @@ def test_a_pod_that_fits_is_told_its_node_and_the_scores(tmp_path: Path) -> None
     assert "NodeResourcesFit" in result.output
 
 
+def test_a_pod_whose_amounts_cannot_be_read_is_told_which(tmp_path: Path) -> None:
+    result = run(tmp_path, [node("n"), pod("a", "1x")], "web/a")
+    assert result.exit_code == 2
+    assert "spec.containers[0].resources.requests[cpu]: '1x' is not a quantity" in result.output
+
+
 def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> None:
     items = [node("full"), node("cordoned", unschedulable=True), pod("big", "3500m", nodeName="full"), pod("a", "1")]
     result = run(tmp_path, items, "web/a")

@@ -11,7 +11,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
-from kubenexus.base.errors import truncated
+from kubenexus.base.errors import Malformed, truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
 from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.cycle.select import score_rows
@@ -158,7 +158,10 @@ def _workload(pod: Pod) -> WorkloadFacts:
 def _devices(pending: Pod, decision: Decision, ledger: Ledger, planner: Planner) -> DeviceSection | None:
     if decision.error:
         return None
-    classified = planner.class_cache.lookup(pending, ledger.nodes)
+    try:
+        classified = planner.class_cache.lookup(pending, ledger.nodes)
+    except Malformed:  # the decision says so
+        return None
     if classified.rejection is not None:
         return None
     placed = any(each.pod == pending.key for each in decision.placements)

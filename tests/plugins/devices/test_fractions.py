@@ -282,3 +282,10 @@ def test_a_pod_that_names_its_node_and_requests_any_number_there_stops_no_other(
     done.ledger.upsert_pod(a_pod("greedy", gpu=number, node="far"))
     after = done.then([a_pod("after", gpu=1), a_pod("more", gpu=2)])
     assert after.placements == {"after": "near", "more": "near"}
+
+
+@pytest.mark.parametrize("key", [gpu.FRACTION.key, gpu.SHARE_MEMORY.key])
+def test_a_part_of_nothing_is_refused(key: str) -> None:
+    done = run([a_gpu_node("n", 1, shared=True)], [a_pod("p", annotations={key: "0"})], profile=shipped_profile())
+    assert not done.placements
+    assert f"annotation {key}" in done.refusals["p"]

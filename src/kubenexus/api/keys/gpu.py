@@ -70,7 +70,7 @@ FRACTION = define_key(
 SHARE_MEMORY = define_key(
     "scheduling.kubenexus.io/gpu-memory",
     on="Pod",
-    values=QuantityValue("bytes", "20Gi"),
+    values=QuantityValue("bytes", "20Gi", least=1),
     default=None,
     kind=KeyKind.ANNOTATION,
     otherwise="the same part of the memory as of the GPU",

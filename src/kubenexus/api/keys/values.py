@@ -135,6 +135,7 @@ class QuantityValue(Value, frozen=True, gc=False):
 
     unit: Literal["bytes", "milli"]
     example: str
+    least: int = 0
 
     # In practice 80GB and 80GiB are written where Kubernetes knows only 80G and 80Gi; the meaning is clear.
     _spoken: ClassVar[re.Pattern[str]] = re.compile(r"(?<=[kMGTPE])(i?)B$")
@@ -146,7 +147,10 @@ class QuantityValue(Value, frozen=True, gc=False):
             amount = quantity.to_units(self._spoken.sub(r"\1", text.strip()))
         if amount < 0:
             raise Malformed(f"must not be negative: {quoted(text)}")
+        if amount < self.least:
+            raise Malformed(f"must be at least {self.least}, not {quoted(text)}")
         return amount
 
     def describe(self) -> str:
-        return f"{'cpu quantity' if self.unit == 'milli' else 'quantity of bytes'}, e.g. `{self.example}`"
+        kind = "cpu quantity" if self.unit == "milli" else "quantity of bytes"
+        return kind + (f" from {self.least}" if self.least else "") + f", e.g. `{self.example}`"
