@@ -1,11 +1,16 @@
 """One resolver: every way to say which gang a pod is in, and how many of it must start."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod, SchedulingGroup, WorkloadRef
-from kubenexus.api.gangs.resolver import Gang, declared_gang, merge_gangs, resolve_gang
+from kubenexus.api.gangs import resolver
+from kubenexus.api.gangs.resolver import Gang, declared_gang, is_gang_member, merge_gangs, resolve_gang
+from kubenexus.api.keys import SECTIONS
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
 from kubenexus.state.object_kinds import kind_name
@@ -14,6 +19,8 @@ from kubenexus.testing.builders import a_pod
 from tests.api.gangs.builders import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
 
 NOTHING = PodGroupStore()
+
+_ENTRIES = [entry for section in SECTIONS for entry in section.entries if "<" not in entry.key]
 
 
 def found(pod: Pod, groups: PodGroupStore = NOTHING) -> tuple[str, int]:
@@ -329,3 +336,27 @@ def test_only_so_many_problems_of_groups_are_remembered() -> None:
     assert len(groups.unreadable_keys("PodGroup")) == MAX_UNREADABLE
     assert groups.problem("PodGroup", "ns", "4") is None
     assert len(str(groups.problem("PodGroup", "ns", "5"))) < 700
+
+
+_TEXTS = st.dictionaries(
+    st.sampled_from([spelling for entry in _ENTRIES for spelling in sorted(entry.keys)]),
+    st.sampled_from(["g", "2", "true", "preferred", "topology.kubernetes.io/rack", "5m", "?"]),
+    max_size=4,
+)
+
+
+@given(_TEXTS, _TEXTS, st.sampled_from([None, SchedulingGroup(pod_group_name="g")]))
+def test_a_remembered_declaration_is_what_the_pod_says(
+    labels: dict[str, str], annotations: dict[str, str], group: SchedulingGroup | None
+) -> None:
+    """Of all keys that the registry has, not only of those that are read today."""
+    pod = a_pod(labels=labels, annotations=annotations, scheduling_group=group)
+
+    def said(declaration: Callable[[Pod], Any]) -> Any:
+        try:
+            return declaration(pod)
+        except Malformed as problem:
+            return str(problem)
+
+    alone = None if not is_gang_member(pod) and declared_gang(pod) is None else said(resolver._declaration)
+    assert said(declared_gang) == alone

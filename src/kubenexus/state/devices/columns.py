@@ -205,26 +205,31 @@ class DeviceColumns:
 
         `held_devices` says what of it counts.
         """
-        here = self.of_row(row)
+        here, free = self.of_row(row), self.free.item(row)
+        before, counted = free, dict[str, int]()
         for slot, each in held_devices(shares, requested, here):
-            device = here.node.devices[slot]
+            device, cell = here.node.devices[slot], (slot, row)
+            left = self.share.item(cell) - sign * each.share
             if undo is not None:
-                undo.cell(self.share, (slot, row))
-                undo.cell(self.memory, (slot, row))
-                undo.cell(self.free, row)
-            self.share[slot, row] -= sign * each.share
-            self.memory[slot, row] -= sign * each.memory
-            self._update_free(row, slot, device)
-            units = self.attributed.get(device.resource)
-            if units is not None and any(name == device.resource for name, _ in requested):
+                undo.cell(self.share, cell)
+            self.share[cell] = left
+            if each.memory:
                 if undo is not None:
-                    undo.cell(units, row)
-                units[row] += sign
-
-    def _update_free(self, row: int, slot: int, device: Device) -> None:
-        bit = 1 << slot
-        can = device.healthy and self.share.item(slot, row) >= unit_share(device)
-        self.free[row] = self.free.item(row) | bit if can else self.free.item(row) & ~bit
+                    undo.cell(self.memory, cell)
+                self.memory[cell] -= sign * each.memory
+            can = device.healthy and left >= unit_share(device)
+            free = free | 1 << slot if can else free & ~(1 << slot)
+            if device.resource in self.attributed:
+                counted[device.resource] = counted.get(device.resource, 0) + sign
+        if free != before:
+            if undo is not None:
+                undo.cell(self.free, row)
+            self.free[row] = free
+        for resource, number in counted.items():
+            if any([name == resource for name, _ in requested]):  # noqa: C419
+                if undo is not None:
+                    undo.cell(self.attributed[resource], row)
+                self.attributed[resource][row] += number
 
 
 _AMOUNTS: Final = ("share", "memory", "usable", "card_memory", "bandwidth", "words")
