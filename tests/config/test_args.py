@@ -98,6 +98,7 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
                 "servicesPreemptBatch": False,
                 "protectedNamespaces": ["infra"],
                 "cooldownSeconds": 30,
+                "fenceSeconds": 300,
                 "maxVictims": 1000,
             },
             id="preemption for whole jobs",

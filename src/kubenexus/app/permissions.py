@@ -57,6 +57,9 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("patch", kinds.PERSISTENT_VOLUME_CLAIMS): "pods whose claims wait for a consumer are not bound",
     Permission("patch", kinds.RESOURCE_CLAIMS): "pods with device claims are not bound",
     Permission("patch", kinds.RESOURCE_CLAIMS, "status"): "pods with device claims are not bound",
+    Permission("get", kinds.RESOURCE_CLAIMS): "a claim whose write had no answer is not looked at again",
+    Permission("create", kinds.RESOURCE_CLAIMS): "pods that ask for a resource which a DeviceClass backs are not bound",
+    Permission("delete", kinds.RESOURCE_CLAIMS): "claims made for pods that were not bound are left behind",
     Permission("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
 }
 

@@ -112,8 +112,8 @@ class Scheduler:
         guard: WriteGuard | None = None,
         options: SchedulerOptions | None = None,
     ) -> None:
-        self._options = options = options or SchedulerOptions()
-        self.guard = guard or AlwaysWritable()
+        self._options, self.guard = options or SchedulerOptions(), guard or AlwaysWritable()
+        options = self._options
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         # State, profiles and the queue.
