@@ -117,8 +117,7 @@ class Scheduler:
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         # State, profiles and the queue.
-        self.ledger = _make_ledger(configuration)
-        self.cache = ObjectCache()
+        self.ledger, self.cache = _make_ledger(configuration), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {each.name: self._make_planner(each, plugins, configuration) for each in configuration.profiles}

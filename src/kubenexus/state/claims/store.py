@@ -182,7 +182,7 @@ class ClaimStore:
             self._pools.pop(node, None)
             self._row_changed(node)
         if not self._shared and len(nodes) == 1:  # now, rather than for all nodes in the first decision
-            self.pools(*nodes, {})
+            self.pools(next(iter(nodes)), {})
 
     def set_claim(self, claim: ResourceClaim) -> None:
         """Adds or updates a claim."""
