@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from kubenexus.base.errors import Malformed
+from kubenexus.plugins.dynamic_resources.pod_claims import pod_claims
+from kubenexus.testing.builders import a_pod
 from tests.plugins.dynamic_resources.cluster import (
     a_class,
     a_cluster,
@@ -113,3 +115,9 @@ def test_a_broken_selector_fails_the_pods_that_use_its_class_and_no_others() -> 
     assert isinstance(said, str)
     assert said.startswith("class broken: selector #0: CEL compile error")
     assert devices(cluster, ONE) == [["d0"]]
+
+
+def test_a_pod_whose_requests_cannot_be_read_fails_by_itself() -> None:
+    cluster = a_cluster(GOOD, a_class("backing", extendedResourceName="x.io/y"))
+    bad = a_pod("p", requests={"x.io/y": "much"})
+    assert pod_claims(bad, cluster.nodes.claims) is None

@@ -19,7 +19,7 @@ from kubenexus.api.devices.resource_claim import (
 )
 from kubenexus.api.resource_names import is_extended
 from kubenexus.api.resources import demand
-from kubenexus.base.errors import truncated
+from kubenexus.base.errors import Malformed, truncated
 from kubenexus.framework.verdict import Code
 from kubenexus.state.claims.store import IMPLICIT_RESOURCE, ClaimStore, StoredClaim
 
@@ -176,7 +176,10 @@ def _extended_resources(pod: Pod, store: ClaimStore) -> tuple[tuple[str, int], .
     known = store.class_of_resource
     if not known:
         return ()
-    asked = [(name, amount) for name, amount in demand(pod).amounts if amount and "/" in name]
+    try:
+        asked = [(name, amount) for name, amount in demand(pod).amounts if amount and "/" in name]
+    except Malformed:  # the class of the pod reports it
+        return ()
     if not any(name in known for name, _ in asked):
         return ()
     return tuple((name, amount) for name, amount in asked if is_extended(name) or name.startswith(IMPLICIT_RESOURCE))
