@@ -12,7 +12,7 @@ from kubenexus.api.keys import gpu, network, tenant, workload
 from kubenexus.api.meta import ObjectMeta, OwnerReference
 from kubenexus.api.workloads import Namespace
 from kubenexus.cycle.class_cache import ClassCache
-from kubenexus.cycle.template_signatures import MAX_WEIGHT, TemplateSignatures, variant_of
+from kubenexus.cycle.template_signatures import _WORDS, MAX_WEIGHT, TemplateSignatures, variant_of
 from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import ZONE, a_node, a_pod
@@ -42,6 +42,28 @@ TEXTS: dict[str, tuple[str, ...]] = {
 OWNERS = [[], [OwnerReference(kind="Job", api_version="batch/v1", uid="j", controller=True)]]
 OWNERS += [[OwnerReference(kind="ReplicaSet", api_version="apps/v1", uid=uid, controller=True)] for uid in ("r1", "r2")]
 SPECS = [a_pod(cpu=1).spec, a_pod(gpu=1).spec, a_pod(gpu=4, priority=-1).spec, a_pod(image="jupyter/base").spec]
+
+WORDS = {
+    key: (*words, "nonsense", "other nonsense", "1", " ", *[w.upper() for w in words]) for key, words in _WORDS.items()
+}
+
+
+@given(st.data())
+def test_texts_that_count_as_equal_are_signed_alike(data: st.DataObject) -> None:
+    """Of all keys with words, and of marks: plugins read no more of a text than which of the words it is."""
+    ledger = a_cluster()
+    keys = data.draw(st.lists(st.sampled_from(sorted(WORDS)), min_size=1, max_size=3, unique=True))
+    one, other = ({key: data.draw(st.sampled_from(WORDS[key])) for key in keys} for _ in range(2))
+    spec, as_labels = data.draw(st.sampled_from(SPECS)), data.draw(st.booleans())
+    first, second = (
+        Pod(
+            metadata=ObjectMeta(name="p", labels=texts) if as_labels else ObjectMeta(name="p", annotations=texts),
+            spec=spec,
+        )
+        for texts in (one, other)
+    )
+    if variant_of(first, ledger.nodes) == variant_of(second, ledger.nodes):
+        assert signed_by_each(first, ledger) == signed_by_each(second, ledger)
 
 
 @st.composite

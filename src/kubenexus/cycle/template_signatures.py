@@ -11,6 +11,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import SECTIONS
+from kubenexus.api.keys.values import OneOf, Present
 from kubenexus.api.meta import OwnerReference
 from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.state.nodes import NodeColumns
@@ -24,6 +25,29 @@ _MAX_NAME: Final = 128  # characters of the kind of an owner; no kind that a plu
 _MAX_OWNERS: Final = 16
 _FEW_TEXTS: Final = 64
 
+_NONE_OF_THEM: Final = "?"  # stands for any text that is none of the words of its key
+
+
+def _known_words() -> dict[str, frozenset[str]]:
+    """Returns the words that plugins can distinguish, for keys with a few words; no words for marks, of which only the
+    presence counts. Members of a gang may be numbered by a mark, and have any text in place of a word."""
+    found: dict[str, frozenset[str]] = {}
+    others: set[str] = set()
+    for entry in [entry for section in SECTIONS for entry in section.entries]:
+        values = entry.values
+        for spelling in entry.spellings:
+            if isinstance(values, Present):
+                words = frozenset[str]()
+            elif isinstance(values, OneOf):
+                words = frozenset([*values.words, *values.also, *spelling.says])
+            else:
+                others.add(spelling.key)
+                continue
+            found[spelling.key] = found.get(spelling.key, words) | words
+    return {key: words for key, words in found.items() if key not in others}
+
+
+_WORDS: Final = _known_words()
 _encode = msgspec.json.Encoder().encode
 Texts = tuple[tuple[str, str], ...]
 Signed = dict[str, Any]
@@ -70,9 +94,19 @@ def _owner(owner: OwnerReference) -> tuple[str, str, bool]:
 def _registered(texts: dict[str, str]) -> Texts:
     """Returns the texts with keys of the registry, in an order that does not depend on that of the object."""
     if len(texts) > _FEW_TEXTS:
-        found = [(key, texts[key]) for key in _KEYS if key in texts]  # a pod may have a hundred thousand
+        found = [
+            (key, _distinct(key, texts[key])) for key in _KEYS if key in texts
+        ]  # a pod may have a hundred thousand
     else:
-        found = [each for each in texts.items() if each[0] in _KEYS]
+        found = [(key, _distinct(key, text)) for key, text in texts.items() if key in _KEYS]
     if len(found) > 1:
         found.sort()
     return tuple(found)
+
+
+def _distinct(key: str, text: str) -> str:
+    """Returns the text as far as plugins can distinguish it from others of the key."""
+    words = _WORDS.get(key)
+    if words is None or not text.strip():
+        return text
+    return text if text.strip().lower() in words else _NONE_OF_THEM
