@@ -65,11 +65,19 @@ class QueueFixture:
         selectors: Callable[[], Any] | None = None,
         scope: Callable[[Pod], Any] | None = None,
         boost: Callable[[Pod], int] | None = None,
+        by_content: bool = False,
     ) -> None:
         self.clock = VirtualClock(100.0)
         self.gate = Gate()
         self.profile = QueueProfile(
-            sign, wakes, [self.gate], context=context, selectors=selectors, scope=scope, boost=boost
+            sign,
+            wakes,
+            [self.gate],
+            context=context,
+            selectors=selectors,
+            scope=scope,
+            boost=boost,
+            by_content=by_content,
         )
         self.queue = SchedulingQueue({"": self.profile}, self.clock, policy)
 

@@ -13,6 +13,7 @@ from kubenexus.framework.job import Job
 from kubenexus.queue.job_signature import MAX_TEMPLATES, sign_job
 from kubenexus.queue.member_signatures import MemberSignatures, SignatureRule, digest, member_values
 from kubenexus.testing.builders import a_pod
+from tests.queue.queue_fixture import QueueFixture
 
 MEMBERS = 50
 DATA = Volume(name="data", persistent_volume_claim=ClaimVolume(claim_name="data"))
@@ -80,6 +81,20 @@ def test_a_large_gang_with_a_claim_for_each_member_is_like_no_other_and_not_sign
     sign, pods = Signer(), members(template(SCRATCH), MAX_TEMPLATES + 1)
     sign_job(Job("default/gang/g", pods, 1), SignatureRule(sign, by_content=True))
     assert not sign.signed
+
+
+def test_a_queue_signs_what_changed_and_everything_for_another_tier() -> None:
+    sign, pods = Signer(), members(template())
+    fixture = QueueFixture(sign=sign, by_content=True)
+    fixture.queue.add(Job("default/gang/g", pods, 1), 0.0)
+    assert sign.signed == ["m0"]
+    sign.signed.clear()
+    fixture.queue.add(Job("default/gang/g", (*pods[:7], changed(pods[7], labels={"app": "y"}), *pods[8:]), 1), 0.0)
+    assert sign.signed == ["m7"]
+    sign.signed.clear()
+    fixture.queue.on_tenant_change("default")
+    fixture.queue.tick()
+    assert sign.signed == ["m0", "m7"]
 
 
 SPECS = [template(cpu=1), template(cpu=2)]
