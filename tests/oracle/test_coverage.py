@@ -23,6 +23,9 @@ MOST_BYTES = 6_000_000
 NEVER_RECORDED = {
     # Only with `addedAffinity` in the plugin's arguments; recorded were the defaults.
     ("NodeAffinity", "node(s) didn't match scheduler-enforced node affinity"),
+    # Only in words with the names of the resource or the claim.
+    ("DynamicResources", "cannot fit resource"),
+    ("DynamicResources", "cannot schedule extended resource claim"),
     # kube-scheduler does not keep pods from nodes whose kubelet refused their like.
     ("NodeAffinity", "node(s) recently refused pods like this one"),
 }

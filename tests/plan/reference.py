@@ -20,6 +20,7 @@ FILTERS: dict[str, Any] = {
 WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
+    "DynamicResources": 2,
     "NodeResourcesFit": 1,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,

@@ -342,6 +342,10 @@ class DynamicResources:
             before += count
         return [("cannot allocate all claims", Code.UNRESOLVABLE)]
 
+    def score_one(self, pod: Pod, info: NodeInfo) -> int:
+        """Only claims with alternatives have points, and a pod with claims fits nowhere here."""
+        return 0
+
 
 class NodeResourcesBalancedAllocation:
     def __init__(self, resources: Sequence[str] = ("cpu", "memory")) -> None:
