@@ -235,8 +235,8 @@ def test_kube_scheduler_tells_our_story(assets: Path) -> None:
     assert packed is not None
     assert int(packed[1]) > 8  # it spreads a batch; 4 nodes would hold it
     assert "6. Tenants get the hardware of their tier: not told: kube-scheduler knows no tenants" in done.stdout
-    assert "8. Two gangs want the same GPUs: not told: kube-scheduler places" in done.stdout
-    assert "11. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
+    assert "9. Two gangs want the same GPUs: not told: kube-scheduler places" in done.stdout
+    assert "12. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
 
 
 def test_a_token_opens_the_door(tmp_path: Path, assets: Path) -> None:
