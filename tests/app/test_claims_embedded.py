@@ -11,7 +11,7 @@ from kubenexus.client.kinds import ApiResource
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, list_call, patch_pod_status
 from tests.api.gangs.builders import LEAST, NAME
-from tests.app.test_gangs_embedded import cluster, member, node_of, scheduled, until, why
+from tests.app.embedded_story import cluster, member, node_of, scheduled, until, why
 
 GROUP = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"

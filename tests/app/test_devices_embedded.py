@@ -18,7 +18,7 @@ from kubenexus.sim.embedded_cluster import EmbeddedCluster, EmbeddedClusterSpec,
 from kubenexus.sim.kubelets.agents import AgentSettings
 from kubenexus.sim.kubelets.node_calls import NodeTemplate
 from tests.api.gangs.builders import LEAST, NAME
-from tests.app.test_gangs_embedded import Pods, member, node_of, scheduled, until, why
+from tests.app.embedded_story import Pods, member, node_of, scheduled, until, why
 
 DEVICES, FRACTION = "scheduling.kubenexus.io/devices", "scheduling.kubenexus.io/gpu-fraction"
 NVLINK = "gpu.kubenexus.io/prefer-nvlink"

@@ -2,23 +2,18 @@
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from kubenexus.app.preemption import eviction_calls
 from kubenexus.app.scheduler import Scheduler
-from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, patch
-from kubenexus.config import load
-from kubenexus.framework.registry import load_plugins
-from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.embedded_cluster import run_in_background
 from tests.api.gangs.builders import LEAST, NAME
-from tests.app.test_gangs_embedded import Pods, cluster, node_of, until
+from tests.app.embedded_story import Pods, a_scheduler, cluster, node_of, running, until
 from tests.app.test_preemption_embedded import CLASSES
+from tests.async_helpers import wait_until
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -65,8 +60,7 @@ class Story:
 
     @contextlib.asynccontextmanager
     async def scheduler(self) -> AsyncIterator[Scheduler]:
-        plugins = load_plugins(BUILT_IN)
-        scheduler = Scheduler(load(CONFIG, plugins), plugins, self.client, WallClock(), random.Random(5))
+        scheduler = a_scheduler(self.client, CONFIG)
         record = scheduler.preemption.rules.evicted
 
         def evicted(pending: Any, victim: Any, *rest: Any) -> None:
@@ -74,10 +68,8 @@ class Story:
             record(pending, victim, *rest)
 
         scheduler.preemption.rules.evicted = evicted  # type: ignore[assignment,method-assign]
-        async with run_in_background(scheduler.watch()):
-            await scheduler.wait_until_current()
-            async with run_in_background(scheduler.schedule()):
-                yield scheduler
+        async with running(scheduler):
+            yield scheduler
 
 
 def play(story: Callable[[Story], Any], nodes: int) -> None:
@@ -124,6 +116,7 @@ def test_a_process_killed_between_two_evictions_is_followed_by_one_that_complete
             scheduler.preemption._calls.evict = once  # type: ignore[assignment,method-assign]
             await story.make(*llama(2))
             await story.until(lambda pods: len([name for name in pods if name.startswith("low")]) == 1)
+            await wait_until(lambda: story.evicted)  # it has noted the first
         nominated = await story.until(lambda pods: len(pods) == 3)
         assert all(nominated[f"llama-{i}"]["status"].get("nominatedNodeName") for i in range(2))
         async with story.scheduler():

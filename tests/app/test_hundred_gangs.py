@@ -11,7 +11,7 @@ from kubenexus.client.verbs import bind, create, delete
 from kubenexus.sim.embedded_cluster import EmbeddedCluster
 from tests import async_helpers
 from tests.api.gangs.builders import LEAST, NAME
-from tests.app.test_gangs_embedded import Pods, cluster, member, node_of, scheduled, until, why
+from tests.app.embedded_story import Pods, cluster, member, node_of, scheduled, until, why
 from tests.chaos.checker import Checker
 
 GANGS, SIZE, HELD, ENDED = 100, 8, 60, 15

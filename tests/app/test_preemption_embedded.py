@@ -1,23 +1,14 @@
 """Preemption on the embedded server, over HTTP, by a profile with kube-scheduler's name."""
 
 import asyncio
-import contextlib
-import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from kubenexus.app.scheduler import Scheduler
-from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, delete, list_call
-from kubenexus.config import load
-from kubenexus.framework.registry import load_plugins
-from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.embedded_cluster import run_in_background
-from tests.app.test_gangs_embedded import Pods, cluster, node_of, until, why
+from tests.app.embedded_story import Pods, answered, cluster, node_of, scheduled, until, why
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -60,29 +51,25 @@ class Story:
     async def until(self, true: Callable[[Pods], bool]) -> Pods:
         return await until(self.client, true)
 
-    async def events(self, reason: str) -> list[str]:
-        items = msgspec.json.decode(await self.client.send(list_call(kinds.EVENTS)))["items"]
-        return [f"{each['regarding']['name']}: {each['note']}" for each in items if each["reason"] == reason]
+    async def events(self, reason: str, count: int) -> list[str]:
+        """The events with this reason, once there are so many."""
+
+        def told(listed: Any) -> list[str]:
+            return [
+                f"{each['regarding']['name']}: {each['note']}" for each in listed["items"] if each["reason"] == reason
+            ]
+
+        return told(await answered(self.client, list_call(kinds.EVENTS), lambda listed: len(told(listed)) >= count))
 
 
 def play(story: Callable[[Story], Any], nodes: int = 2) -> None:
     async def life() -> None:
-        async with cluster(nodes, "2") as box, scheduled(box.client) as scheduler:
+        async with cluster(nodes, "2") as box, scheduled(box, CONFIG) as scheduler:
             for each in CLASSES:
                 await box.client.send(create(kinds.PRIORITY_CLASSES, each))
             await story(Story(box.client, scheduler))
 
     asyncio.run(life())
-
-
-@contextlib.asynccontextmanager
-async def scheduled(client: ApiClient) -> AsyncIterator[Scheduler]:
-    plugins = load_plugins(BUILT_IN)
-    scheduler = Scheduler(load(CONFIG, plugins), plugins, client, WallClock(), random.Random(5))
-    async with run_in_background(scheduler.watch()):
-        await scheduler.wait_until_current()
-        async with run_in_background(scheduler.schedule()):
-            yield scheduler
 
 
 def test_pods_of_low_priority_make_room_for_one_of_high_priority() -> None:
@@ -93,10 +80,10 @@ def test_pods_of_low_priority_make_room_for_one_of_high_priority() -> None:
         left = [name for name in ("low-0", "low-1") if name in pods]
         assert len(left) == 1, "one victim, not two"
         assert node_of(pods[left[0]]) != node_of(pods["urgent"])
-        (told,) = await _until_events(story, "Preempted", 1)
+        (told,) = await story.events("Preempted", 1)
         uid = pods["urgent"]["metadata"]["uid"]
         assert told.split(": ")[1] == f"Preempted by pod {uid} on node {node_of(pods['urgent'])}"
-        (failed,) = await _until_events(story, "FailedScheduling", 1)
+        (failed,) = await story.events("FailedScheduling", 1)
         assert failed == (
             "urgent: 0/2 nodes are available: 2 Insufficient cpu. preemption: found a potential placement for pod on "
             f"node {node_of(pods['urgent'])}, preempting 1 victims"
@@ -114,7 +101,7 @@ def test_each_of_several_alike_gets_a_node_of_its_own() -> None:
             lambda pods: all(f"urgent-{i}" in pods and bool(node_of(pods[f"urgent-{i}"])) for i in range(3))
         )
         assert set(pods) == {f"urgent-{i}" for i in range(3)}
-        assert len(await _until_events(story, "Preempted", 3)) == 3
+        assert len(await story.events("Preempted", 3)) == 3
 
     play(life, nodes=3)
 
@@ -177,10 +164,3 @@ def test_nothing_more_is_evicted_for_a_pod_that_is_gone() -> None:
         assert not len(story.scheduler.ledger.preemptions)
 
     play(life, nodes=1)
-
-
-async def _until_events(story: Story, reason: str, count: int) -> list[str]:
-    async with asyncio.timeout(10):
-        while len(found := await story.events(reason)) < count:
-            await asyncio.sleep(0.01)
-    return found

@@ -24,7 +24,7 @@ from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.embedded_cluster import EmbeddedCluster, run_in_background
 from kubenexus.state.resources import CPU
-from tests.app.test_gangs_embedded import cluster
+from tests.app.embedded_story import cluster
 
 
 async def until(true: Callable[[], object]) -> None:

@@ -3,33 +3,27 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 from click.testing import CliRunner
 
-from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import WallClock
 from kubenexus.cli import main
-from kubenexus.client.calls import Call
 from kubenexus.client.kinds import PODS, RESOURCE_RESERVATIONS, ApiResource
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, get, list_call
-from kubenexus.config import defaults, load
-from kubenexus.framework.registry import load_plugins
-from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.apiserver.serving import ServingOptions
 from kubenexus.sim.embedded_cluster import (
     EmbeddedCluster,
     EmbeddedClusterSpec,
     open_embedded_cluster,
-    run_in_background,
 )
 from kubenexus.sim.kubelets.agents import AgentSettings
 from kubenexus.sim.kubelets.node_calls import NodeTemplate
+from tests.app.embedded_story import answered, scheduled
 
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = ApiResource("CustomResourceDefinition", "customresourcedefinitions", "v1", "apiextensions.k8s.io", False)
@@ -54,18 +48,6 @@ async def gpu_cluster(count: int) -> AsyncIterator[EmbeddedCluster]:
         yield box
 
 
-@contextlib.asynccontextmanager
-async def scheduled(box: EmbeddedCluster, config: str = "") -> AsyncIterator[Scheduler]:
-    plugins = load_plugins(BUILT_IN)
-    configuration = load(config, plugins) if config else defaults(plugins)
-    scheduler = Scheduler(configuration, plugins, box.client, WallClock(), random.Random(5))
-    async with run_in_background(scheduler.watch()):
-        await scheduler.listed()
-        await scheduler.wait_until_current()
-        async with run_in_background(scheduler.schedule()):
-            yield scheduler
-
-
 async def command(box: EmbeddedCluster, *words: str) -> str:
     """What `kubenexus reserve` prints."""
     said = ["reserve", *words, "--kubeconfig", str(box.kubeconfig)]
@@ -85,23 +67,14 @@ def a_reservation(name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def asked(client: ApiClient, call: Call, true: Callable[[Any], bool]) -> Any:
-    async with asyncio.timeout(30):
-        while True:
-            found = msgspec.json.decode(await client.send(call))
-            if true(found):
-                return found
-            await asyncio.sleep(0.01)
-
-
 async def phase(client: ApiClient, name: str, wanted: str, namespace: str = SYSTEM) -> Any:
     call = get(RESOURCE_RESERVATIONS, namespace, name)
-    return await asked(client, call, lambda each: each.get("status", {}).get("phase") == wanted)
+    return await answered(client, call, lambda each: each.get("status", {}).get("phase") == wanted)
 
 
 async def nodes(client: ApiClient, number: int) -> dict[str, str]:
     """The nodes of pods, when so many are bound."""
-    placed = await asked(client, list_call(PODS), lambda all: len(_bound(all)) >= number)
+    placed = await answered(client, list_call(PODS), lambda all: len(_bound(all)) >= number)
     return _bound(placed)
 
 
@@ -125,7 +98,7 @@ def test_a_team_has_its_nodes_others_wait_and_get_says_it_all() -> None:
             await client.send(create(PODS, a_pod("own", 8), "team-a"))
             assert (await nodes(client, 2))["own"] == kept
             call = get(RESOURCE_RESERVATIONS, SYSTEM, "training")
-            claimed = await asked(client, call, lambda each: each["status"]["pods"] == {"team-a/own": "Bound"})
+            claimed = await answered(client, call, lambda each: each["status"]["pods"] == {"team-a/own": "Bound"})
             assert claimed["status"]["phase"] == "Claimed"
             assert claimed["status"]["conditions"][0]["type"] == "ReservationActive"
             assert "finalizers" not in claimed["metadata"]

@@ -16,7 +16,7 @@ from kubenexus.sim.apiserver.serving import ServingOptions
 from kubenexus.sim.embedded_cluster import EmbeddedClusterSpec, open_embedded_cluster
 from kubenexus.sim.kubelets.agents import AgentSettings
 from kubenexus.sim.kubelets.node_calls import NodeTemplate
-from tests.app.test_gangs_embedded import Pods, node_of, scheduled, until
+from tests.app.embedded_story import Pods, node_of, scheduled, until
 from tests.placement.gpu_cluster import GPU
 from tests.placement.mixed_cluster import H100, T4, running
 

@@ -17,7 +17,7 @@ from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, list_call, patch
 from kubenexus.sim.apiserver.serving import ServingOptions
 from kubenexus.sim.embedded_cluster import EmbeddedClusterSpec, open_embedded_cluster
-from tests.app.test_gangs_embedded import scheduled, until
+from tests.app.embedded_story import scheduled, until
 from tests.placement import gpu_cluster
 from tests.placement.expectations import (
     EXPECTATIONS,
