@@ -11,76 +11,43 @@ pod under the node's name and counts it when the node appears. A bound pod that 
 node accepts no new pods until the pod can be decoded or is gone.
 """
 
-import math
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Iterable
 
 from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.devices.inventory import NO_FACTS, node_facts
-from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
-from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
-from kubenexus.api.devices.resource_slice import ResourceSlice
-from kubenexus.api.storage import StorageObject
-from kubenexus.api.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 from kubenexus.base.errors import KubeNexusError, Malformed, truncated, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
-from kubenexus.state.devices.inventory import DeviceInventory
-from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.footprint import Footprint, footprint_of
-from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.nominations import Nominations
+from kubenexus.state.kept_capacity import KeptCapacity
 from kubenexus.state.numa.reports import NumaReports
-from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
-from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd, Preemptions
-from kubenexus.state.reservations.objects import ReservationObjects
-from kubenexus.state.reservations.table import ReservationRecord, ReservationTable, ReservedCapacity
+from kubenexus.state.preemptions import PreemptionEnd
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
-from kubenexus.state.volumes.store import ChangedRows
 
 
-class Ledger:
+class Ledger(KeptCapacity):
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
     same. Only code of this package writes to `nodes` and `pods`. No method blocks or does I/O."""
 
     def __init__(self, tenants: Tenants | None = None, *, reads_numa: bool = True) -> None:
         """`reads_numa`: whether a plugin needs what nodes report about their NUMA nodes."""
-        self.nodes = NodeColumns(tenants)
-        self.generation = 0
-        self.pods: dict[str, PodRecord] = {}
+        super().__init__(tenants)
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
         self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
-        self.groups = PodGroupStore()
-        self.disruption_budgets: DisruptionBudgets = self.nodes.pods.victims.budgets
-        self.preemptions = Preemptions()
-        self.reservations = ReservationTable(self.nodes)
-        self.reservation_objects = ReservationObjects()
         self._pods_by_node = PodsByNode()
-        self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
-        self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
-        self._nominated_and_held: tuple[int, dict[str, list[PodRecord]]] = (-1, {})  # as of a generation
         self._blocked_nodes = BlockedNodes()
-        self._inventory = DeviceInventory()
         self._numa_reports = NumaReports(self.nodes, reads_numa)
 
-    # --- nodes and other objects from the API server --------------------------------------------------------------
+    # --- nodes from the API server --------------------------------------------------------------------------------
 
     def upsert_node(self, node: Node) -> set[int]:
         """Adds or updates a node. Raises Malformed and leaves the row unchanged if the node cannot be read."""
@@ -112,33 +79,6 @@ class Ledger:
         self._numa_reports.forget(name)
         return {row}
 
-    def upsert_resource_slice(self, thing: ResourceSlice) -> None:
-        """Adds or updates a ResourceSlice. Devices count once all slices of their pool's generation are known."""
-        self._inventory.set_slice(thing.metadata.name, thing)
-        self.generation += 1
-        self.nodes.claims.set_slice(thing)
-
-    def remove_resource_slice(self, name: str) -> None:
-        self._inventory.set_slice(name, None)
-        self.generation += 1
-        self.nodes.claims.remove_slice(name)
-
-    def upsert_resource_claim(self, claim: ResourceClaim) -> None:
-        """Adds or updates a ResourceClaim. What its status allocates counts as held."""
-        self.nodes.claims.set_claim(claim)
-        self.generation += 1
-
-    def remove_resource_claim(self, key: str) -> None:
-        self.nodes.claims.remove_claim(key)
-        self.generation += 1
-
-    def upsert_node_topology(self, thing: NodeResourceTopology) -> None:
-        """Adds or updates the NodeResourceTopology of a node, which has the node's name."""
-        self._inventory.set_topology(thing.metadata.name, thing)
-
-    def remove_node_topology(self, name: str) -> None:
-        self._inventory.set_topology(name, None)
-
     def read_devices(self, most: int | None = None) -> int:
         """Reads the devices of nodes about which an object changed, of `most` nodes at a time. Returns how many are
         left. The scheduling loop does this in portions before it decides; `snapshot` reads all that is left."""
@@ -146,10 +86,6 @@ class Ledger:
             self.set_devices(node, devices)
             self._read_numa(node)
         return self._inventory.unread
-
-    def take_node_warnings(self) -> dict[str, tuple[str, ...]]:
-        """Returns the warnings about labels and annotations, by node, that came or changed since the last call."""
-        return self._inventory.take_warnings()
 
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
         """Replaces the devices of a node. Devices may be known before their node."""
@@ -163,48 +99,6 @@ class Ledger:
         self._recount(row)
         self.generation += 1
         return {row}
-
-    def upsert_device_class(self, device_class: DeviceClass) -> None:
-        self.nodes.claims.set_class(device_class)
-        self._delegate()
-
-    def remove_device_class(self, name: str) -> None:
-        self.nodes.claims.remove_class(name)
-        self._delegate()
-
-    def upsert_owner(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
-        """Adds or updates a service or controller. Raises Malformed if its selector cannot be read."""
-        self.generation += 1
-        self.nodes.default_selectors.seen(owner)
-
-    def remove_owner(self, kind: type[Any], namespace: str, name: str) -> None:
-        self.generation += 1
-        self.nodes.default_selectors.gone(kind, namespace, name)
-
-    def upsert_namespace(self, namespace: Namespace) -> None:
-        self._namespace(namespace.metadata.name, namespace.metadata.labels)
-
-    def remove_namespace(self, name: str) -> None:
-        self._namespace(name, None)
-
-    def upsert_disruption_budget(self, budget: PodDisruptionBudget) -> None:
-        """Adds or updates a PodDisruptionBudget. One whose selector cannot be read selects nothing, as upstream."""
-        if self.disruption_budgets.set(budget):
-            self.nodes.pods.select_budgets_again(budget.metadata.namespace)
-        self.generation += 1
-
-    def remove_disruption_budget(self, key: str) -> None:
-        if self.disruption_budgets.remove(key):
-            self.nodes.pods.select_budgets_again(key.partition("/")[0])
-        self.generation += 1
-
-    def upsert_storage(self, thing: StorageObject) -> set[int]:
-        """Adds or updates a volume, a claim or another storage object. Raises Malformed and then changes nothing."""
-        return self._storage(self.nodes.volumes.seen(thing))
-
-    def remove_storage(self, kind: type[StorageObject], key: str) -> set[int]:
-        """Removes a storage object. `key` is `namespace/name`, or the name alone of a kind without namespaces."""
-        return self._storage(self.nodes.volumes.gone(kind, key))
 
     # --- pods from the API server ---------------------------------------------------------------------------------
 
@@ -302,32 +196,6 @@ class Ledger:
             return set()
         return self._remove(record)
 
-    def begin_preemption(
-        self,
-        job: str,
-        members: Sequence[tuple[Pod, str]],
-        victims: set[str],
-        *,
-        minimum: int = 1,
-        began: float = 0.0,
-        deadline: float = math.inf,
-    ) -> PendingPreemption:
-        """Nominates members of a job to nodes from now on, before the API server knows, while victims (by UID) leave
-        these. See `PendingPreemption` for the other arguments."""
-        pending = self.preemptions.begin(
-            job,
-            {pod.metadata.uid: node for pod, node in members},
-            victims,
-            priority=max((pod.spec.priority for pod, _ in members), default=0),
-            minimum=minimum,
-            began=began,
-            deadline=deadline,
-        )
-        for pod, node in members:
-            record, _ = readable_pod_record(pod, node, PodStage.NOMINATED, footprint_of(pod))
-            self.generation += self._nominations.add(record)
-        return pending
-
     def end_preemption(self, job: str, how: PreemptionEnd, members: Iterable[Pod]) -> None:
         """Ends the preemption of a job. `members` are its pods as last seen; nominations at the API server stay."""
         if self.preemptions.end(job, how) is None:
@@ -335,32 +203,6 @@ class Ledger:
         for pod in members:
             if pod.key not in self.pods and self._nominations.of(pod.key) is not None:
                 self.upsert_pod(pod)
-
-    def hold_capacity(self, record: PodRecord) -> None:
-        """Holds capacity on a node for a pod that does not exist yet, as for a pod nominated there. The record's key
-        must be no pod's. The digest leaves holds out, since no list contains them."""
-        self.generation += self._holds.add(record)
-
-    def release_capacity(self, key: str) -> None:
-        """Releases capacity that `hold_capacity` holds under this key."""
-        self.generation += self._holds.remove(key)
-
-    def reserve(self, record: ReservationRecord) -> None:
-        """Keeps capacity on nodes for the owners of a reservation. It counts as used for all other pods. The digest
-        leaves it out."""
-        self.reservations.add(record)
-        self.generation += 1
-
-    def release_reservation(self, key: str) -> ReservationRecord | None:
-        """Ends a reservation, and returns what it was. Pods on its capacity stay."""
-        record = self.reservations.remove(key)
-        self.generation += record is not None
-        return record
-
-    def claim(self, records: list[PodRecord], entries: list[ReservedCapacity]) -> None:
-        """Lets pods that were just placed claim the capacity that is reserved for them on their nodes."""
-        for record in records:
-            self.generation += self.reservations.claim(record.key, record.node, record.footprint.amounts, entries)
 
     # --- audit ----------------------------------------------------------------------------------------------------
 
@@ -402,39 +244,10 @@ class Ledger:
         """Returns the assumed and bound pods of a node."""
         return list(self._pods_by_node.on(name))
 
-    def nominees(self, node: str) -> list[PodRecord]:
-        """Returns the pods that the API server nominates to this node and that are not placed yet."""
-        return [n for key, n in self._nominations.on(node).items() if key not in self.pods]
-
-    def nominated_and_held(self) -> dict[str, list[PodRecord]]:
-        """Returns by node the records that count there before other pods: nominees and held capacity. Every decision
-        calls this several times, and mostly the result is empty. The caller must not change it."""
-        nominated, held = self._nominations.by_node, self._holds.by_node
-        if not nominated and not held:
-            return {}
-        generation, found = self._nominated_and_held
-        if generation != self.generation:
-            nodes = dict.fromkeys((*nominated, *held))
-            found = {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
-            self._nominated_and_held = self.generation, found
-        return found
-
     def devices_of(self, node: str) -> NodeDevices:
         """Returns the devices of a node, which need not be known itself."""
         self.read_devices()
         return self._inventory.of(node)
-
-    @property
-    def has_unread_devices(self) -> bool:
-        return self._inventory.unread > 0
-
-    @property
-    def nominated_nodes(self) -> list[str]:
-        return list(self._nominations.by_node)
-
-    def nominated_node(self, key: str) -> str:
-        """Returns the node that a pod is nominated to, also while it is assumed; "" for none."""
-        return self._nominations.node_of(key)
 
     def held_by(self, key: str) -> PodHoldings:
         """Returns what a pod occupies now. A nomination counts while the pod is neither assumed nor bound."""
@@ -540,9 +353,6 @@ class Ledger:
         else:
             self.unread_parts.pop(key, None)
 
-    def _withdraw(self, key: str) -> None:
-        self.generation += self._nominations.remove(key)
-
     def _unblock_node(self, key: str) -> set[int]:
         node = self._blocked_nodes.unblock(key)
         return self._block_node(node) if node else set()
@@ -554,28 +364,6 @@ class Ledger:
             return set()
         self.nodes.set_blocked(row, node in self._blocked_nodes)
         return {row}
-
-    def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        self.nodes.pods.upsert_namespace(name, labels)
-        self.nodes.tenants.set_namespace(name, labels)
-        self.reservations.namespaces_changed()
-        self.nodes.cluster_version += 1
-        self.generation += 1
-
-    def _storage(self, touched: ChangedRows | None) -> set[int]:
-        if touched is None:
-            return set()
-        for row in touched.nodes:
-            self.nodes.node_changes.record(row)
-        # If no row is concerned, record any row: caches then compare their versions again.
-        for row in touched.usage or islice(self.nodes.row_of.values(), 1):
-            self.nodes.usage_changes.record(row)
-        self.generation += 1
-        return {*touched.usage, *touched.nodes}
-
-    def _delegate(self) -> None:
-        self.nodes.set_device_class_resources(frozenset(self.nodes.claims.class_of_resource))
-        self.generation += 1
 
 
 def _as_malformed(error: Exception) -> Malformed:
