@@ -75,9 +75,6 @@ REFUSED = [
     pytest.param("Mine = mine:Mine", "def Mine(args): return None", "Mine", "must be a class", id="a function"),
     pytest.param("Other = mine:Mine", GOOD, "Other", "`name` must be 'Other'", id="its name is another"),
     pytest.param("Mine = mine:Mine", "class Mine: pass", "Mine", "`name`", id="it has no name"),
-    pytest.param(
-        "Mine = mine:Mine", f"{GOOD}    stands_in = True\n", "Mine", "`stands_in`", id="it would be on in every profile"
-    ),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubenexus.config.args import KINDS
 from kubenexus.config.v1 import POINTS, Plugin
-from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, stands_in
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory
 
 _FILTER: Final = "preFilter filter"
 _SCORE: Final = "preScore score"
@@ -154,13 +154,9 @@ class Catalogue:
         return (name in _UPSTREAM or name in _SHIPPED) and name not in KINDS
 
     def is_built(self, name: str) -> bool:
-        """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do. What
-        DefaultPreemption does, GangPreemption does in profiles of other names than kube-scheduler's."""
-        built = name in self.factories and not self.stands_in(name)
-        return built or name in PLANNER or name in (BINDER, PREEMPTION)
-
-    def stands_in(self, name: str) -> bool:
-        return name in self.factories and stands_in(self.factories[name])
+        """Returns whether the plugin exists. In profiles of other names than kube-scheduler's, GangPreemption does what
+        DefaultPreemption does."""
+        return name in self.factories or name in PLANNER or name in (BINDER, PREEMPTION)
 
 
 def _points_of(factory: Factory) -> frozenset[str]:

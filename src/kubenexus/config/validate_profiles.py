@@ -149,9 +149,7 @@ def _elsewhere(args: Mapping[str, Any], name: str, place: FieldPath) -> None:
 def _disabled(plugins: Sequence[Plugin], catalogue: Catalogue, place: FieldPath) -> None:
     for index, plugin in enumerate(plugins):
         there = place[index]["name"]
-        if catalogue.stands_in(plugin.name):
-            there.report(f"{plugin.name} stays on: it refuses pods that cannot run without it, and is not built yet")
-        elif plugin.name != EVERYTHING and plugin.name not in catalogue:
+        if plugin.name != EVERYTHING and plugin.name not in catalogue:
             there.report(
                 f"disables {quote(plugin.name)}, which does not exist{there.hint(plugin.name, catalogue.points)}"
             )

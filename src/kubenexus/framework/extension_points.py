@@ -27,7 +27,6 @@ Optional attributes, of the class or the instance:
     volumes_only        with `sign`: True: the runtime calls it only for pods that mount a claim or a disk
     depends_on_owners   True: `filter` may refuse a node because of the Services and controllers that select the pod.
                         The queue then signs waiting pods again when those change
-    stands_in           for built-in plugins only (`framework.profile.stands_in`)
 """
 
 import enum

@@ -104,9 +104,7 @@ class ProfilePlugins:
         self._also_reads = also_reads  # pod fields that the planner reads besides the plugins
         self.plugins: list[Plugin] = []
         self.weights: dict[str, int] = {}
-        named = {enabled.name for enabled in profile.plugins}
-        always = [EnabledPlugin(name) for name, each in factories.items() if stands_in(each) and name not in named]
-        for enabled in (*profile.plugins, *always):
+        for enabled in profile.plugins:
             if enabled.name not in factories:
                 known = ", ".join(sorted(factories))
                 raise KubeNexusError(f"profile {profile.name!r}: unknown plugin {enabled.name!r}; known: {known}")
@@ -185,21 +183,11 @@ class ProfilePlugins:
         if names is None:
             return self.plugins
         built = {plugin.name: plugin for plugin in self.plugins}
-        always = [name for name, plugin in built.items() if stands_in(plugin) and name not in names]
-        return [built[name] for name in (*names, *always)]
+        return [built[name] for name in names]
 
     @property
     def reads(self) -> set[str]:
         return {*self._also_reads, *(field for plugin in self.plugins for field in plugin.reads)}
-
-
-def stands_in(plugin: Factory | Plugin) -> bool:
-    """Whether the plugin only refuses pods that need the kube-scheduler plugin of its name, which is not built yet.
-
-    Such a plugin (class attribute `stands_in`) is enabled in every profile, at every point it has: a configuration may
-    disable kube-scheduler's plugin, but pods that need it cannot run without it.
-    """
-    return bool(getattr(plugin, "stands_in", False))
 
 
 def _built(enabled: EnabledPlugin, factory: Factory, profile: str) -> Plugin:

@@ -76,8 +76,6 @@ def _load(point: EntryPoint) -> Factory:
     except Exception as error:
         raise KubeNexusError(f"plugin {point.name!r} ({point.value}): cannot be loaded: {error}") from error
     check_plugin(point.name, plugin)
-    if hasattr(plugin, "stands_in"):
-        raise KubeNexusError(f"plugin {point.name!r} ({point.value}): `stands_in` is for built-in plugins")
     factory: Factory = plugin
     return factory
 

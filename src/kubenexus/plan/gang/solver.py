@@ -13,7 +13,6 @@ from kubenexus.framework.extension_points import DescribesNeed
 from kubenexus.framework.job import NO_ASSIGNMENT, Job
 from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
 from kubenexus.framework.plugin_results import call_plugin
-from kubenexus.framework.profile import stands_in
 from kubenexus.plan.gang.assign_members import MemberAssigner
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
 from kubenexus.plan.gang.domain_choice import DomainCandidate, DomainChooser
@@ -263,7 +262,6 @@ class GangSolver:
         empty = empty_capacity(self._member_classes, needed, self._levels[-1], self._columns)
         more |= {"exceeds_cluster": refusal is None and empty.never, "endless": empty.endless}
         more["node_need"] = self._node_need()
-        constraint = constraint or (self._not_built() if more["exceeds_cluster"] else "")
         gang_diagnosis = GangDiagnosis(needed, fit, candidate.level.level, name, shortages, constraint, **more)
         return GangResult(
             gang_diagnosis=gang_diagnosis,
@@ -286,12 +284,6 @@ class GangSolver:
         named = [need for need in needs if need]
         more = [f"{len(named) - MAX_NAMED} kinds of devices more"] if len(named) > MAX_NAMED else []
         return f"members need {', or '.join(named[:MAX_NAMED] + more)}" if named else ""
-
-    def _not_built(self) -> str:
-        """Returns the reason of a plugin that stands in for one that is not built yet, if it rejects nodes."""
-        columns = (column for member_class in self._member_classes for column in member_class.classified.table.filters)
-        refusing = (c for c in columns if stands_in(c.plugin) and c.bits is not None)
-        return next((column.reasons.reasons[0].text for column in refusing if column.reasons.reasons), "")
 
     def _unschedulable_plugins(self, never: bool) -> frozenset[str]:
         """Returns the plugins whose registered events may help."""

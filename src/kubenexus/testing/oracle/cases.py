@@ -14,7 +14,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.oracle.cluster import Item, incoming, ledger_of
-from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
+from kubenexus.testing.oracle.comparability import Comparability
 from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import Expected, ExpectedPod, First, PreFiltered, first_of, status_of
 from kubenexus.testing.oracle.our_answers import OurAnswers
@@ -77,10 +77,6 @@ def _compare_prefilter(ours: OurAnswers, expected: ExpectedPod, built: BuiltProf
 def _compare_prefilters(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """Compares all PreFilters together: the failure that ends the attempt, or the remaining nodes."""
     fail, nodes = expected.pre_filter_fail, expected.pre_filter_nodes
-    if ours.refused is not None and ours.kept_back:
-        tally.leave("preFilterFail", because=NOT_BUILT)
-        tally.leave("preFilterNodes", because=NOT_BUILT)
-        return
     if say.prefilter:
         tally.compare("preFilterFail", ours.refused, None if fail is None else first_of(fail))
     else:
@@ -105,16 +101,9 @@ def _compare_filters(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfil
 def _compare_nodes(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """Compares the outcome of each node with all filters, nominated pods counted in."""
     for node in expected.feasible:
-        if node in ours.kept_back:
-            tally.leave("feasible", because=NOT_BUILT)
-        else:
-            tally.compare("feasible", node in ours.feasible, True, node=node)
+        tally.compare("feasible", node in ours.feasible, True, node=node)
     for node, reject in expected.rejects.items():
         plugin = reject.first[0]
-        if node in ours.kept_back:
-            tally.leave("feasible", because=NOT_BUILT)
-            tally.leave("first", plugin=plugin, because=NOT_BUILT)
-            continue
         if say.refusal(reject):
             tally.compare("feasible", node in ours.feasible, False, node=node)
         else:
@@ -127,10 +116,6 @@ def _compare_nodes(ours: OurAnswers, expected: ExpectedPod, say: Comparability, 
 
 def _compare_errors(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """Compares how the attempt ends without a node."""
-    if ours.kept_back:
-        tally.leave("error", because=NOT_BUILT)
-        tally.leave("fitError", int(expected.fit_error is not None), because=NOT_BUILT)
-        return
     if not say.error:
         tally.leave("error")
     else:

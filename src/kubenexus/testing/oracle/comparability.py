@@ -1,13 +1,10 @@
 """Determines which recorded answers depend on plugins that we lack, and so cannot be compared."""
 
 import re
-from typing import Final
 
 from kubenexus.testing.oracle.expected import ExpectedPod, Reject
 from kubenexus.testing.oracle.upstream import BuiltProfile
 
-# Why comparable answers are left out: `OurAnswers.kept_back`.
-NOT_BUILT: Final = "pods with device claims, and resources that a DeviceClass backs (DynamicResources is not built)"
 _IN_FILTER = re.compile(r'running "(\w+)" filter plugin: ')
 _IN_SCORE = re.compile(r'running (?:Pre)?Score plugin "(\w+)": ')
 

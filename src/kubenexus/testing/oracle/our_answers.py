@@ -20,7 +20,6 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.extension_points import Filter, PinsNodes, PreFilter, PreFilterResult
 from kubenexus.framework.job import Assignment, Job
 from kubenexus.framework.object_names import EXTENDED_RESOURCES, named_reasons
-from kubenexus.framework.profile import stands_in
 from kubenexus.framework.verdict import Code, Reason, Verdict, code_of
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.diagnose import rejections
@@ -123,16 +122,6 @@ class OurAnswers:
         ok = self.classified.table.feasible
         rows = (name for name, row in self.columns.row_of.items() if ok[row] and row not in yielded)
         return frozenset(rows) if self.only is None else frozenset(rows) & self.only
-
-    @cached_property
-    def kept_back(self) -> frozenset[str]:
-        """The nodes refused by a rule that stands in for a plugin we lack."""
-        names = self.columns.row_of
-        if self.refused is not None:
-            stand_ins = {plugin.name for plugin in self.planner.profile_plugins.filters if stands_in(plugin)}
-            return frozenset(names if self.refused[0] in stand_ins else ())
-        columns = [column for column in self.classified.table.filters if stands_in(column.plugin)]
-        return frozenset(name for name, row in names.items() if any(column.at(row) for column in columns))
 
     def devices(self, node: str) -> dict[str, list[tuple[str, ...]]]:
         """The devices that each claim of the pod would get on a node, by the name of the claim."""

@@ -3,7 +3,7 @@
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.preemption.candidate import best_candidates
 from kubenexus.plan.preemption.default_preemption import DefaultPreemption, DryRun, NodeOutcomes, ineligible
-from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
+from kubenexus.testing.oracle.comparability import Comparability
 from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import ExpectedPod, RecordedPreemption, Status, status_of
 from kubenexus.testing.oracle.our_answers import OurAnswers
@@ -19,10 +19,9 @@ def compare_preemption(ours: OurAnswers, expected: ExpectedPod, say: Comparabili
     if said is None:
         return
     wanted, chosen = _expected(said), int(bool(said.best))
-    if ours.kept_back or not say.sentence:
-        because = NOT_BUILT if ours.kept_back else ""
+    if not say.sentence:
         for aspect, number in (("preemption", 1), ("preemptionNode", len(wanted)), ("preemptionBest", chosen)):
-            tally.leave(aspect, number, because=because)
+            tally.leave(aspect, number)
         return
     outcomes = NodeOutcomes(ours.classified, ours.columns, ours.yielding)
     why = ineligible(ours.pod, ours.snapshot, outcomes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.cycle.select import score_rows
-from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
+from kubenexus.testing.oracle.comparability import Comparability
 from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import ExpectedPod
 from kubenexus.testing.oracle.our_answers import OurAnswers
@@ -78,9 +78,7 @@ def _compare_choice(
         tally.compare("best", {node for node, sum_ in total.items() if sum_ == top}, best)
     else:
         tally.leave("best")
-    if ours.kept_back:
-        tally.leave("choice", because=NOT_BUILT)
-    elif expected.error and say.error:
+    if expected.error and say.error:
         tally.compare("choice", bool(ours.decision.placements), False)
     elif say.ranking and say.feasible and say.prefilter and not expected.error:
         nominated = ours.pod.status.nominated_node_name  # such a pod takes that node at once, if it can

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins, stands_in
+from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins
 from kubenexus.plugins import BUILT_IN, default_profile
 
 # In upstream's order: the first that refuses a node is reported.
@@ -40,12 +40,11 @@ class BuiltProfile:
     """Upstream's plugins as we have them, in our order and with our weights (which are compared, too), default
     arguments.
 
-    The table of built-in plugins determines which exist, by extension point: a plugin may filter and not score yet. A
-    plugin that stands in for a missing one refuses pods here as in a cluster, but has no answers to compare.
+    The table of built-in plugins determines which exist, by extension point: a plugin may filter and not score yet.
     """
 
     def __init__(self) -> None:
         ours = [EnabledPlugin(p.name, p.weight) for p in default_profile().plugins if p.name in {*FILTERS, *SCORES}]
         self.profile_plugins = ProfilePlugins(Profile("default-scheduler", tuple(ours)), BUILT_IN)
-        self.filters = frozenset(plugin.name for plugin in self.profile_plugins.filters if not stands_in(plugin))
+        self.filters = frozenset(plugin.name for plugin in self.profile_plugins.filters)
         self.scores = frozenset(plugin.name for plugin in self.profile_plugins.scores)
