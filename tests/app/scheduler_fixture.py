@@ -38,6 +38,7 @@ ANYWHERE: tuple[st.SearchStrategy[Step], ...] = (
 
 
 SETTINGS = SchedulerOptions(host="here")
+PLUGINS = load_plugins(BUILT_IN)  # looks through all installed packages
 
 
 class SchedulerFixture:
@@ -48,7 +49,7 @@ class SchedulerFixture:
     ) -> None:
         """`more` are plugins besides ours."""
         self.server, self.clock, self.guard = PodServer(), VirtualClock(1_000_000.0), Guard()
-        plugins = {**load_plugins(BUILT_IN), **(more or {})}
+        plugins = {**PLUGINS, **(more or {})}
         self.scheduler = Scheduler(
             load(config, plugins),
             plugins,

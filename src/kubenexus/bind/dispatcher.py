@@ -167,9 +167,14 @@ class Dispatcher:
 
     async def _take_back(self, pod_bindings: Sequence[PodBinding], results: Sequence[BindResult]) -> None:
         """Lets PreBind plugins take back what they wrote for pods that are not bound."""
+        unbound = [
+            each for each, result in zip(pod_bindings, results, strict=True) if result.status is not BindStatus.BOUND
+        ]
+        if not unbound:
+            return
         for point in self._hooks.pre_binds:
-            for each, result in zip(pod_bindings, results, strict=True):
-                if isinstance(point, UnBind) and result.status is not BindStatus.BOUND and point.concerns(each):
+            for each in unbound:
+                if isinstance(point, UnBind) and point.concerns(each):
                     try:
                         await point.un_bind(each)
                     except Exception as error:

@@ -1,6 +1,7 @@
 """`kubenexus simulate`: the real scheduler and the embedded cluster in virtual time."""
 
 import contextlib
+import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -85,6 +86,7 @@ def _played(paths: tuple[Path, ...], wishes: "WorkloadFilter", seed: int, log_fi
             result = workload_run.run(each, plugins, seed=seed, stopwatch=stopwatch, write=write, placed=bar.placed)
             bar.end(result)
             results.append(result)
+            gc.collect()  # a simulation has reference cycles, and the next one needs its memory
     return results
 
 

@@ -30,8 +30,9 @@ Optional attributes, of the class or the instance:
 """
 
 import enum
+import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -42,6 +43,21 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import NodeVerdict, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
+
+Point = TypeVar("Point")
+
+
+def implements(plugin: object, point: type[Point]) -> TypeGuard[Point]:
+    """Whether the plugin has all members of an extension point. Python 3.11's isinstance looks for the members again in
+    each call: building the plugins of a profile took 8 ms instead of 1."""
+    return all(hasattr(plugin, name) for name in _members(point))  # type: ignore[arg-type]  # classes are hashable
+
+
+@functools.cache
+def _members(point: type) -> frozenset[str]:
+    protocols = [each for each in point.__mro__ if getattr(each, "_is_protocol", False) and each is not Protocol]
+    names = {name for each in protocols for name in (*vars(each), *vars(each).get("__annotations__", ()))}
+    return frozenset(name for name in names if not name.startswith("_"))
 
 
 class Depends(enum.Flag):

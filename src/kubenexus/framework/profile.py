@@ -25,6 +25,7 @@ from kubenexus.framework.extension_points import (
     Sign,
     SignsTemplateAndPod,
     Stamped,
+    implements,
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
@@ -112,26 +113,26 @@ class ProfilePlugins:
                 raise KubeNexusError(f"profile {profile.name!r}: plugin {enabled.name!r} is enabled twice")
             self.plugins.append(_built(enabled, factories[enabled.name], profile.name))
             self.weights[enabled.name] = enabled.weight
-        self.pre_enqueue = [p for p in self._at("preEnqueue") if isinstance(p, PreEnqueue)]
-        self.queue_sort = [p for p in self._at("queueSort") if isinstance(p, QueueSort)]
-        self.pins = [p for p in self._at("preFilter") if isinstance(p, PinsNodes)]
-        self.signs = [p for p in self.plugins if isinstance(p, Sign)]
-        self.pre_filter = [p for p in self._at("preFilter") if isinstance(p, PreFilter)]
-        self.filters = [p for p in self._at("filter") if isinstance(p, Filter)]
-        self.scores = [p for p in self._at("score") if isinstance(p, Score)]
-        self.capacity = [p for p in self._at("filter") if isinstance(p, Capacity)]
-        self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
+        self.pre_enqueue = [p for p in self._at("preEnqueue") if implements(p, PreEnqueue)]
+        self.queue_sort = [p for p in self._at("queueSort") if implements(p, QueueSort)]
+        self.pins = [p for p in self._at("preFilter") if implements(p, PinsNodes)]
+        self.signs = [p for p in self.plugins if implements(p, Sign)]
+        self.pre_filter = [p for p in self._at("preFilter") if implements(p, PreFilter)]
+        self.filters = [p for p in self._at("filter") if implements(p, Filter)]
+        self.scores = [p for p in self._at("score") if implements(p, Score)]
+        self.capacity = [p for p in self._at("filter") if implements(p, Capacity)]
+        self.assigns = [p for p in self._at("reserve") if implements(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
         templates = [p for p in self.signs if getattr(p, "signs_template", False) and is_built_in(p)]
-        self.signs_both = [p for p in templates if isinstance(p, SignsTemplateAndPod)]
+        self.signs_both = [p for p in templates if implements(p, SignsTemplateAndPod)]
         self.signs_by_template = [
-            (p, p.sign_template if isinstance(p, SignsTemplateAndPod) else p.sign) for p in templates
+            (p, p.sign_template if implements(p, SignsTemplateAndPod) else p.sign) for p in templates
         ]
         self.signs_by_pod = [p for p in self.signs if p not in templates]
         self.signs_by_pod_without_volumes = [p for p in self.signs_without_volumes if p in self.signs_by_pod]
         self.signing = {p.name for p in self.signs}
         self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
-        self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
+        self.stamped = [p for p in self.plugins if implements(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
         # A plugin that is not built in may read a pod's name, or anything else.
         self.signs_by_content = all(self.traits[p.name].trusted for p in (*self.signs, *self.pins))
@@ -139,14 +140,14 @@ class ProfilePlugins:
         self.combined: CombinedRule | None = None
         self._join()
         self.combined_names: list[str] = [] if self.combined is None else [*self.combined.names]
-        self._ignoring = [p for p in self.plugins if isinstance(p, IgnoresUsage)]
+        self._ignoring = [p for p in self.plugins if implements(p, IgnoresUsage)]
         self._selected: dict[tuple[frozenset[str], frozenset[str]], ClassPlugins] = {}
 
     def _join(self) -> None:
         """Keeps the CombinedRule of the first plugin that has one."""
         by_name = {plugin.name: plugin for plugin in self.plugins}
         for plugin in self.plugins:
-            if self.combined is None and isinstance(plugin, Combines):
+            if self.combined is None and implements(plugin, Combines):
                 self.combining_plugin, self.combined = plugin, plugin.combine(by_name)
 
     def for_class(self, signed: Mapping[str, Any]) -> ClassPlugins:
@@ -215,7 +216,7 @@ def _traits(plugin: Plugin) -> PluginTraits:
     trusted = is_built_in(plugin)
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
     feasible = bool(depends & Depends.FEASIBLE)
-    return PluginTraits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
+    return PluginTraits(usage, cluster, job, scalar, trusted, implements(plugin, Stamped), feasible)
 
 
 def _filter_traits(plugin: Plugin, traits: PluginTraits) -> PluginTraits:
