@@ -82,9 +82,9 @@ def a_scheduler(client: ApiClient, config: str = "") -> Scheduler:
 
 @contextlib.asynccontextmanager
 async def running(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
-    async with run_in_background(scheduler.watch()):
-        await scheduler.listed()
-        await scheduler.wait_until_current()
+    async with run_in_background(scheduler.watches.run()):
+        await scheduler.watches.listed()
+        await scheduler.watches.wait_until_current()
         async with run_in_background(scheduler.schedule()):
             yield scheduler
 

@@ -20,7 +20,7 @@ def at(pod: Pod, version: str, uid: str = "") -> Pod:
 
 
 def watch_is_at(fixture: SchedulerFixture, version: str) -> None:
-    (watch,) = [each for each in fixture.scheduler.reflectors if each.resource is kinds.PODS]
+    (watch,) = [each for each in fixture.scheduler.watches.reflectors if each.resource is kinds.PODS]
     watch.version = version
 
 

@@ -169,7 +169,7 @@ async def tenants(day: Day) -> None:
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     fixture = day.fixture
-    (watch,) = [each for each in fixture.scheduler.reflectors if each.resource == kinds.PODS]
+    (watch,) = [each for each in fixture.scheduler.watches.reflectors if each.resource == kinds.PODS]
     watch.synced, watch.last_event_at = True, fixture.clock.now() - 5
     fixture.scheduler.loop.activity.slow_jobs.decided("default/slow", fixture.clock.now() - 5, fixture.clock.now())
     feeling = asyncio.ensure_future(day.gauges.measure_loop_lag())

@@ -91,14 +91,14 @@ def test_a_kind_that_breaks_later_keeps_what_is_known_and_says_what_is_not() -> 
         assert place.why("third") == "waiting for PodGroups of scheduling.volcano.sh, which cannot be listed"
         place.served.objects.append(group_of(VOLCANO, "new"))
         place.served.state = WELL
-        place.scheduler.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
+        place.scheduler.watches.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
         await elapse(30)
         assert place.bound() == ["member", "plain", "second", "third"]
         assert "warn" not in place.readyz()[1]
 
     async def well(place: Place) -> None:
         place.served.objects = [group_of(VOLCANO)]
-        place.scheduler.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
+        place.scheduler.watches.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
         await elapse(5)
         await story(place)
 

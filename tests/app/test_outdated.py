@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubenexus.app.scheduler import OUTDATED
+from kubenexus.app.watch.watches import OUTDATED
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call, Unreachable
 from kubenexus.client.kinds import ApiResource
@@ -79,7 +79,7 @@ class Cluster(Place):
 
     @property
     def watching(self) -> int:
-        return sum(each.watching for each in self.scheduler.reflectors)
+        return sum(each.watching for each in self.scheduler.watches.reflectors)
 
 
 def in_cluster(story: Callable[[Cluster], Awaitable[None]], seed: int = 1) -> None:
@@ -206,7 +206,7 @@ def test_a_server_that_forbids_everything_while_it_starts_is_tried_again_soon(se
         cluster.outage.begin(ALL)
         await elapse(4)
         cluster.outage.begin(ALL, FORBIDDEN)
-        while not all("forbidden" in each.last_error for each in cluster.scheduler.reflectors if each.served):
+        while not all("forbidden" in each.last_error for each in cluster.scheduler.watches.reflectors if each.served):
             await elapse(0.01)
         await elapse(0.5)
         cluster.outage.end()

@@ -233,7 +233,7 @@ def test_who_does_not_lead_writes_nothing() -> None:
 )
 def test_it_is_written_in_the_form_that_the_server_knows(form: ApiResource, kind: str) -> None:
     async def life(fixture: SchedulerFixture) -> None:
-        (reflector,) = [each for each in fixture.scheduler.reflectors if each.resource == kinds.POD_GROUPS]
+        (reflector,) = [each for each in fixture.scheduler.watches.reflectors if each.resource == kinds.POD_GROUPS]
         reflector._form = reflector._forms.index(form)
         fixture.nodes(a_node("n", cpu=2))
         fixture.things(group())

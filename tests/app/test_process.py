@@ -57,7 +57,7 @@ async def started(box: EmbeddedCluster, name: str) -> AsyncIterator[Scheduler]:
     """A replica that has seen everything."""
     process = replica(box, name)
     async with run_in_background(process.run()):
-        await until(lambda: process._scheduler is not None and not process._scheduler.unsynced)
+        await until(lambda: process._scheduler is not None and not process._scheduler.watches.unsynced)
         assert process._scheduler is not None
         yield process._scheduler
 

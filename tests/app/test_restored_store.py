@@ -79,11 +79,11 @@ async def play(cluster: Cluster, story: Callable[[Scheduler], Any]) -> Scheduler
     await cluster.open()
     client, plugins = a_client(cluster.port), load_plugins(BUILT_IN)
     scheduler = Scheduler(defaults(plugins), plugins, client, WallClock(), random.Random(5))
-    for each in scheduler.reflectors:
+    for each in scheduler.watches.reflectors:
         each._sleep = at_once
     try:
-        async with run_in_background(scheduler.watch()):
-            await scheduler.wait_until_current()
+        async with run_in_background(scheduler.watches.run()):
+            await scheduler.watches.wait_until_current()
             async with run_in_background(scheduler.schedule()):
                 await story(scheduler)
     finally:
@@ -129,7 +129,7 @@ def test_the_scheduler_ends_with_what_a_restored_server_has(ahead: int, rewinds:
         await wait_until(lambda: len(cluster.pods) == 2 and settled(scheduler, cluster))
 
     scheduler = asyncio.run(play(cluster, story))
-    (pods,) = [each for each in scheduler.reflectors if each.resource is PODS]
+    (pods,) = [each for each in scheduler.watches.reflectors if each.resource is PODS]
     assert bool(pods.rewinds) is rewinds
 
 
@@ -144,7 +144,7 @@ def test_a_standby_that_takes_over_knows_what_a_restored_server_has() -> None:
         cluster.pod("web")
         await wait_until(lambda: settled(scheduler, cluster))
         store.restore(backup)
-        await scheduler.wait_until_current()
+        await scheduler.watches.wait_until_current()
         assert scheduler.ledger.pods == {}
 
     asyncio.run(play(cluster, story))
@@ -160,7 +160,7 @@ def test_a_standby_that_takes_over_knows_what_a_restored_server_has() -> None:
 def test_a_list_takes_a_bind_back_unless_the_bind_may_be_younger(looked_up: bool, bound: dict[str, str]) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n"))
-        (informer,) = [each for kind, each in fixture.scheduler.informers.items() if kind is PODS]
+        (informer,) = [each for kind, each in fixture.scheduler.watches.informers.items() if kind is PODS]
         informer.list_started()
         if looked_up:
             fixture.handlers.on_pod_looked_up(a_pod("web", node="n"))

@@ -63,9 +63,9 @@ class Cluster:
         """One that ends as by kill -9: nothing is finished, nothing is handed over."""
         plugins = load_plugins(BUILT_IN)
         scheduler = Scheduler(defaults(plugins), plugins, self, self.clock, random.Random(1))
-        tasks = [asyncio.ensure_future(scheduler.watch())]
+        tasks = [asyncio.ensure_future(scheduler.watches.run())]
         try:
-            while scheduler.unsynced:
+            while scheduler.watches.unsynced:
                 await elapse(0.001)
             tasks.append(asyncio.ensure_future(scheduler.schedule()))
             yield scheduler

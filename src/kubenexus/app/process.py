@@ -158,7 +158,7 @@ class Process:
         self._start(GaugeCollector(scheduler, self._elector, self._clock).measure_loop_lag())
         self._start(scheduler.ledger_auditor.run())
         if not self._configuration.document.delay_cache_until_active:
-            self._start(scheduler.watch())
+            self._start(scheduler.watches.run())
         self._start(self._lead(scheduler))
 
     async def _check_connection(self) -> None:
@@ -224,7 +224,7 @@ class Process:
             scheduler.postpone(scheduler.loop.activity.slow_jobs.inherit(annotation, self._clock.now()))
             self._hold = self._start(self._leadership.hold())
         if self._configuration.document.delay_cache_until_active:
-            self._start(scheduler.watch())
+            self._start(scheduler.watches.run())
         await self._catch_up(scheduler)
         freeze_after_list()
         log.info("Scheduling", nodes=scheduler.ledger.nodes.count, pods=len(scheduler.ledger.pods))
@@ -232,10 +232,10 @@ class Process:
 
     async def _catch_up(self, scheduler: Scheduler) -> None:
         """Waits until all kinds are listed and the watches have reached the last write of the previous leader."""
-        await scheduler.listed()
+        await scheduler.watches.listed()
         while self._elector is not None:  # without election there is no previous leader
             try:
-                await scheduler.wait_until_current()
+                await scheduler.watches.wait_until_current()
                 return
             except (ApiError, Unreachable, Uncertain) as error:
                 log.error("Cannot tell yet whether all is seen; trying again", err=str(error))

@@ -17,6 +17,7 @@ from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.app.binding.bind_results import BindResultHandler
 from kubenexus.app.binding.bind_verifier import BindVerifier
 from kubenexus.app.binding.recent_binds import RecentBinds
+from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
 from kubenexus.app.election.slow_jobs import SlowJob
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
@@ -24,12 +25,13 @@ from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
 from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
-from kubenexus.app.preemption.policies import candidate_limits, preemption_policy, profile_rules
+from kubenexus.app.preemption.policies import profile_rules
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, RESERVATION_STATUS, MeteredApi
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.report.stalled_writes import stalled_writes
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.reservations.controller import ReservationController
 from kubenexus.app.reservations.drivers import DriverReservations
@@ -38,8 +40,9 @@ from kubenexus.app.reservations.reporter import ReservationReporter
 from kubenexus.app.scheduling_loop import LoopOptions, SchedulingLoop
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
-from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS, InformerHandler, watch_target
+from kubenexus.app.watch.informers import WATCHED_KINDS
 from kubenexus.app.watch.object_cache import ObjectCache
+from kubenexus.app.watch.watches import Watches
 from kubenexus.base.clock import Clock
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
@@ -48,40 +51,25 @@ from kubenexus.bind.job_progress import SendChecks
 from kubenexus.bind.volume_prebind import VolumePreBind
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
-from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
-from kubenexus.config.durations import Duration
 from kubenexus.config.gang_settings import gang_settings
-from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
+from kubenexus.config.preemption_settings import gang_preemption_settings
 from kubenexus.config.reservation_settings import reservation_settings
-from kubenexus.config.tenant_settings import own_tier_profiles, tenant_settings
-from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, Profile, ProfilePlugins
+from kubenexus.config.tenant_settings import tenant_settings
+from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
-from kubenexus.observe.log_throttle import LogThrottle
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
-from kubenexus.plan.decide import Planner
 from kubenexus.plan.node_backoff import NodeBackoff
-from kubenexus.plugins.numa.request import NAME as NUMA
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.scheduling_queue import SchedulingQueue
-from kubenexus.state.ledger import Ledger
-from kubenexus.state.tenants import Tenants
-
-# Kinds that schedulers write, and must have read before the first decision.
-WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.RESOURCE_CLAIMS})
-# Kinds that every decision depends on. None is made while their watch is down.
-DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
-OUTDATED = 30.0  # seconds without these watches until the scheduler is no longer ready
-OPTIONAL_GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
-LOG_INTERVAL = 10.0  # seconds between two log lines about kinds that are not listed yet
 
 log = logs.get("scheduler")
 
@@ -116,17 +104,21 @@ class Scheduler:
         options = self._options
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
+        self.watches = Watches(api, clock, rng, self.wakeup)
         # State, profiles and the queue.
-        self.ledger, self.cache = _make_ledger(configuration), ObjectCache()
+        self.ledger, self.cache = make_ledger(configuration), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
-        self.planners = {each.name: self._make_planner(each, plugins, configuration) for each in configuration.profiles}
+        self.planners = {
+            each.name: make_planner(each, plugins, self.gangs[each.name], configuration)
+            for each in configuration.profiles
+        }
         self.node_backoff = NodeBackoff(clock)
         self.queue = self._make_queue(configuration)
         self.registry = GangRegistry()
         self.waiting = WaitingPods(self.queue, self.registry, self.ledger.pods)
         # Reports: events, conditions, PodGroups.
-        self.recorder = EventRecorder(clock, options.host, rng, stalled=self._stalled("events"))
+        self.recorder = EventRecorder(clock, options.host, rng, stalled=stalled_writes(clock, "events"))
         self.status_patcher = self._make_status_patcher()
         self.pod_group_reporter = self._make_pod_group_reporter()
         self.completion_markers = self._make_completion_markers()
@@ -160,11 +152,10 @@ class Scheduler:
             volumes=self.volumes,
             claims=self.claims,
             tenant_usage=self.tenant_usage,
-            pods_version=self._pods_version,
+            pods_version=self.watches.pods_version,
         )
-        self.informers = {each: InformerHandler(self.handlers, each, self.wakeup) for each in options.watched}
-        self.reflectors = [self._make_reflector(each) for each in options.watched]
-        self._decided_on = [each for each in self.reflectors if each.wanted in DECIDED_ON]
+        for each in options.watched:
+            self.watches.add(each, self.handlers)
         # Binds and what follows them.
         self.bind_results = BindResultHandler(
             self.ledger,
@@ -226,7 +217,7 @@ class Scheduler:
             clock=clock,
             node_backoff=self.node_backoff,
             wakeup=self.wakeup,
-            outdated=self.outdated,
+            outdated=self.watches.outdated,
             options=options.loop,
             on_refused=self.claims.on_refused,
         )
@@ -235,16 +226,8 @@ class Scheduler:
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    async def watch(self) -> None:
-        """Runs all watches, until cancelled."""
-        for informer in self.informers.values():
-            informer.unlisted()
-        async with asyncio.TaskGroup() as tasks:
-            for reflector in self.reflectors:
-                tasks.create_task(reflector.run())
-
     async def schedule(self) -> None:
-        """Decides and binds, until cancelled. Called after `wait_until_current`."""
+        """Decides and binds, until cancelled. Called after `Watches.wait_until_current`."""
         self.tenant_usage.start()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
@@ -266,64 +249,12 @@ class Scheduler:
             self.queue.postpone(each.job, each.until)
 
     @property
-    def unsynced(self) -> list[str]:
-        """Returns the required kinds that have never been listed completely. No decision is made before they are."""
-        return [str(each.resource) for each in self.reflectors if not each.synced and each.wanted not in OPTIONAL]
-
-    def outdated(self, seconds: float = 0.0) -> list[str]:
-        """Returns the kinds that decisions depend on and whose watch has been down for `seconds`, though they were
-        listed."""
-        lost = [each for each in self._decided_on if each.lost_since is not None]
-        latest = self._clock.now() - seconds if lost else 0.0
-        return [str(each.resource) for each in lost if each.lost_since is not None and each.lost_since <= latest]
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """Returns the optional kinds that cannot be listed or watched now, each with the problem. Pods that name one
-        wait."""
-        optional = [each for each in self.reflectors if each.wanted in OPTIONAL]
-        return {str(each.wanted): each.missing for each in optional if each.missing}
-
-    @property
     def plugin_failures(self) -> Counter[str]:
         """Returns how often each plugin failed, over all profiles."""
         decisions = [planner.class_cache.work.failures for planner in self.planners.values()]
         return sum((*decisions, *[profile.failures for profile in self._profiles.values()]), Counter[str]())
 
-    async def listed(self, look: float = 0.01) -> None:
-        """Waits until all required kinds have been listed, checking every `look` seconds. Optional kinds get up to
-        `OPTIONAL_GRACE` seconds, so that at a normal start gangs with a PodGroup are queued before the first pod is
-        placed."""
-        looks, often = 0, round(LOG_INTERVAL / look)
-        while self.unsynced or (self.missing and looks * look < OPTIONAL_GRACE):
-            looks += 1
-            if self.unsynced and looks % often == 0:
-                log.warning("Still waiting for the first lists", kinds=self.unsynced)
-            await asyncio.sleep(look)
-        if self.missing:
-            problems = [f"{kind}: {problem}" for kind, problem in self.missing.items()]
-            log.warning("Scheduling without some optional kinds; pods that name one wait", kinds=problems)
-
-    async def wait_until_current(self) -> None:
-        """Waits until every bind made before this call is in the ledger, also the previous leader's last one. Decisions
-        on an older state could use the same capacity twice. The other kinds are as old as their watches, as always."""
-        kept = (each for each in self.reflectors if each.synced or each.wanted not in OPTIONAL)
-        written = [each for each in kept if each.resource in WRITTEN_KINDS]
-        await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
-
     # --- construction ---------------------------------------------------------------------------------------------
-
-    def _make_planner(self, profile: Profile, plugins: Mapping[str, Factory], configuration: Configuration) -> Planner:
-        default = preemption_settings(configuration, profile.name)
-        gang = gang_preemption_settings(configuration, profile.name)
-        reads = () if default is None and gang is None else ("spec.preemptionPolicy",)
-        return Planner(
-            ProfilePlugins(profile, plugins, also_reads=reads),
-            levels=self.gangs[profile.name].levels,
-            preemption=candidate_limits(default) if gang is None else None,
-            gang_preemption=preemption_policy(gang),
-            upstream_reasons=profile.name == DEFAULT_SCHEDULER,
-        )
 
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
         document = configuration.document
@@ -345,19 +276,19 @@ class Scheduler:
             log.error("Failed to update pod status", err=why, pod=pod)
             self.pod_reporter.on_patch_failed(pod)
 
-        api, stalled = self._metered(POD_STATUS), self._stalled("pod status")
+        api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
         return StatusPatcher(api, self.guard, self.waiting.is_waiting, failed, stalled)
 
     def _make_completion_markers(self) -> CompletionMarkers:
-        api, stalled = self._metered(POD_STATUS), self._stalled("pod status")
+        api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
         return CompletionMarkers(api, self.guard, self.registry, self._clock, stalled)
 
     def _make_pod_group_reporter(self) -> PodGroupReporter:
-        api, stalled = self._metered(GROUP_STATUS), self._stalled("PodGroup status")
-        return PodGroupReporter(self.ledger.groups, api, self.guard, self._pod_groups, self._clock, stalled)
+        api, stalled = self._metered(GROUP_STATUS), stalled_writes(self._clock, "PodGroup status")
+        return PodGroupReporter(self.ledger.groups, api, self.guard, self.watches.pod_groups, self._clock, stalled)
 
     def _make_reservation_reporter(self) -> ReservationReporter:
-        api, stalled = self._metered(RESERVATION_STATUS), self._stalled("ResourceReservation status")
+        api, stalled = self._metered(RESERVATION_STATUS), stalled_writes(self._clock, "ResourceReservation status")
         return ReservationReporter(self.ledger.reservation_objects, api, self.guard, self._clock, stalled)
 
     def _make_own_reservations(
@@ -372,41 +303,21 @@ class Scheduler:
             api=self._metered(RESERVATION_STATUS),
             guard=self.guard,
             clock=self._clock,
-            stalled=self._stalled("ResourceReservations"),
-            served=lambda: writes and self._serves(kinds.RESOURCE_RESERVATIONS),
+            stalled=stalled_writes(self._clock, "ResourceReservations"),
+            served=lambda: writes and self.watches.serves(kinds.RESOURCE_RESERVATIONS),
         )
 
     def _make_volumes(self, configuration: Configuration) -> VolumePreBind:
-        timeouts = {
-            name: float(args["VolumeBinding"]["bindTimeoutSeconds"])
-            for name, args in configuration.args.items()
-            if args.get("VolumeBinding", {}).get("bindTimeoutSeconds")
-        }
         claims, volumes = self.cache.of("PersistentVolumeClaim"), self.cache.of("PersistentVolume")
-        return VolumePreBind(self.api, self.guard, claims, volumes, timeouts)
+        return VolumePreBind(self.api, self.guard, claims, volumes, volume_timeouts(configuration))
 
     def _make_claims(self, configuration: Configuration) -> ClaimPreBind:
-        timeouts = {
-            name: Duration.of(args["DynamicResources"]["bindingTimeout"]).seconds
-            for name, args in configuration.args.items()
-            if args.get("DynamicResources", {}).get("bindingTimeout")
-        }
-
         def written(claim: ResourceClaim) -> None:
             self.handlers.on_object_update("ResourceClaim", claim)
 
         claims, pods = self.ledger.nodes.claims.claims, self.ledger.pods
+        timeouts = claim_timeouts(configuration)
         return ClaimPreBind(self.api, self.guard, claims, pods, written, self._clock, timeouts=timeouts)
-
-    def _make_reflector(self, resource: ApiResource) -> Reflector:
-        return Reflector(
-            self.api,
-            watch_target(resource),
-            self.informers[resource],
-            clock=self._clock,
-            rng=self._rng,
-            answered=self._server_answers,
-        )
 
     def _make_dispatcher(self) -> Dispatcher:
         checks = SendChecks(self._still_wanted, self._needed, self._unexplained, self._options.delay, self.wakeup.set)
@@ -441,30 +352,7 @@ class Scheduler:
     def _metered(self, purpose: str) -> MeteredApi:
         return MeteredApi(self.api, purpose, self.metrics, self._clock)
 
-    def _stalled(self, writes: str) -> Callable[[str, int], None]:
-        """Returns a function that logs, once a minute for each namespace, that these writes do not go through."""
-        lines = LogThrottle(self._clock)
-
-        def stalled(namespace: str, waiting: int) -> None:
-            if lines.left_out(namespace) is not None:
-                text = "Writes of a namespace do not go through; an admission webhook may hold them"
-                log.warning(text, writes=writes, namespace=namespace, waiting=waiting)
-
-        return stalled
-
     # --- callbacks of the parts -----------------------------------------------------------------------------------
-
-    def _server_answers(self) -> None:
-        """Retries all watches at once, because one has come back. Otherwise they would come back seconds apart, each
-        after its own backoff, and pods would be placed on an old state of the nodes."""
-        for reflector in self.reflectors:
-            reflector.retry()
-        self.wakeup.set()
-
-    def _pods_version(self) -> str | None:
-        """Returns the resourceVersion that the watch of pods has reached, "" before its list, None without one."""
-        watch = next((each for each in self.reflectors if each.resource is kinds.PODS), None)
-        return None if watch is None else watch.version
 
     def _still_wanted(self, pod_binding: PodBinding) -> str:
         """Returns why a bind must not be sent any more, "" if it may."""
@@ -482,20 +370,6 @@ class Scheduler:
     def _unexplained(self, doing: str, error: Exception) -> None:
         log.error("Something unexpected happened to a bind", error, doing=doing)  # noqa: PLE1205 - our own log
 
-    def _pod_groups(self) -> ApiResource:
-        """Returns the version of PodGroups that the server has."""
-        served = (each.resource for each in self.reflectors if each.resource.kind == kinds.POD_GROUPS.kind)
-        return next((each for each in served if each.group == kinds.POD_GROUPS.group), kinds.POD_GROUPS)
-
-    def _serves(self, resource: ApiResource) -> bool:
-        """Whether the server has an optional kind, and it was listed."""
-        return any(each.wanted is resource and each.synced and each.served for each in self.reflectors)
-
     def _default_topology(self, pod: Pod) -> TopologyRequest:
         settings = self.gangs.get(pod.spec.scheduler_name)
         return NO_TOPOLOGY_REQUEST if settings is None else settings.default_topology(pod.metadata.namespace)
-
-
-def _make_ledger(configuration: Configuration) -> Ledger:
-    reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
-    return Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)

@@ -8,7 +8,8 @@ from pathlib import Path
 from kubenexus.app.election.leader import LeaderElector
 from kubenexus.app.flags import Flags
 from kubenexus.app.http.health import Checks, Warnings
-from kubenexus.app.scheduler import OUTDATED, Scheduler
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.app.watch.watches import OUTDATED
 from kubenexus.base.clock import Clock
 from kubenexus.client.transport import ApiClient
 from kubenexus.config.v1 import KubeSchedulerConfiguration
@@ -80,7 +81,7 @@ def _log_certificate_problem(text: str) -> None:
 
 def _warnings(scheduler: Scheduler, client: ApiClient) -> Warnings:
     def warnings() -> list[str]:
-        kinds, silence = ",".join(sorted(scheduler.missing)), _silence(client, _WARN_SECONDS)
+        kinds, silence = ",".join(sorted(scheduler.watches.missing)), _silence(client, _WARN_SECONDS)
         missing = f"optional kinds cannot be listed or watched: {kinds}" if kinds else None
         return [each for each in (missing, silence) if each]
 
@@ -95,7 +96,7 @@ def _silence(client: ApiClient, bound: float) -> str | None:
 
 def _checks(scheduler: Scheduler, client: ApiClient, elector: LeaderElector | None) -> dict[str, Checks]:
     def synced() -> str | None:
-        missing, outdated = scheduler.unsynced, scheduler.outdated(OUTDATED)
+        missing, outdated = scheduler.watches.unsynced, scheduler.watches.outdated(OUTDATED)
         if missing:
             return f"not listed yet: {', '.join(missing)}"
         return f"not heard of for {OUTDATED:.0f} seconds: {', '.join(outdated)}" if outdated else None

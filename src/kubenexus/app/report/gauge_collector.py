@@ -44,7 +44,7 @@ class GaugeCollector:
             metrics.resource_reservations.labels(str(phase)).set(number)
         if self._elector is not None:
             metrics.leader.labels(self._elector.terms.name).set(self._elector.may_write())
-        for reflector in scheduler.reflectors:
+        for reflector in scheduler.watches.reflectors:
             kind = kind_name(reflector.wanted.kind, reflector.wanted.group)  # there are several sorts of PodGroups
             metrics.watch_synced.labels(kind).set(not reflector.missing)
             if reflector.synced and reflector.served:

@@ -72,7 +72,7 @@ class Simulation:
 
     async def ready(self) -> None:
         """Waits until the scheduler has listed all objects."""
-        await self.scheduler.listed(0.001)
+        await self.scheduler.watches.listed(0.001)
 
     def _chance(self, whose: str) -> random.Random:
         """Returns a generator of its own for each part: a further draw of one must not change those of another."""
@@ -81,7 +81,7 @@ class Simulation:
 
 async def run_scenario(simulation: Simulation, scenario: Callable[[Simulation], Awaitable[T]]) -> T:
     """Runs the scheduler while the scenario runs, and ends it afterwards. A failed task ends both."""
-    scheduler_tasks = [asyncio.ensure_future(simulation.scheduler.watch())]
+    scheduler_tasks = [asyncio.ensure_future(simulation.scheduler.watches.run())]
     try:
         await _first(simulation.ready(), scheduler_tasks)
         scheduler_tasks.append(asyncio.ensure_future(simulation.scheduler.schedule()))

@@ -1,0 +1,47 @@
+"""Parts of the scheduler that follow from the configuration alone."""
+
+from collections.abc import Mapping
+
+from kubenexus.app.preemption.policies import candidate_limits, preemption_policy
+from kubenexus.config import Configuration
+from kubenexus.config.durations import Duration
+from kubenexus.config.gang_settings import GangSettings
+from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
+from kubenexus.config.tenant_settings import own_tier_profiles
+from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, Profile, ProfilePlugins
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins.numa.request import NAME as NUMA
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.tenants import Tenants
+
+
+def make_ledger(configuration: Configuration) -> Ledger:
+    reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
+    return Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)
+
+
+def make_planner(
+    profile: Profile, plugins: Mapping[str, Factory], gangs: GangSettings, configuration: Configuration
+) -> Planner:
+    default = preemption_settings(configuration, profile.name)
+    gang = gang_preemption_settings(configuration, profile.name)
+    reads = () if default is None and gang is None else ("spec.preemptionPolicy",)
+    return Planner(
+        ProfilePlugins(profile, plugins, also_reads=reads),
+        levels=gangs.levels,
+        preemption=candidate_limits(default) if gang is None else None,
+        gang_preemption=preemption_policy(gang),
+        upstream_reasons=profile.name == DEFAULT_SCHEDULER,
+    )
+
+
+def volume_timeouts(configuration: Configuration) -> dict[str, float]:
+    """Returns by profile for how many seconds a bind waits for volumes, where the configuration says so."""
+    named = {name: args.get("VolumeBinding", {}).get("bindTimeoutSeconds") for name, args in configuration.args.items()}
+    return {name: float(seconds) for name, seconds in named.items() if seconds}
+
+
+def claim_timeouts(configuration: Configuration) -> dict[str, float]:
+    """Returns by profile for how many seconds a bind waits for devices, where the configuration says so."""
+    named = {name: args.get("DynamicResources", {}).get("bindingTimeout") for name, args in configuration.args.items()}
+    return {name: Duration.of(duration).seconds for name, duration in named.items() if duration}
