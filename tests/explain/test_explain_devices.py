@@ -162,16 +162,23 @@ def test_members_of_a_gang_that_starts_have_their_cards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "annotations"),
+    ("gpus", "annotations", "refused"),
     [
-        pytest.param(8, {"gpu.kubenexus.io/type": "a100"}, id="a type that no node has"),
-        pytest.param(5, JOINED, id="more joined GPUs than any island has"),
-        pytest.param(8, {"scheduling.kubenexus.io/vram-request": "141Gi"}, id="more memory than any card has"),
-        pytest.param(0, {FRACTION: "0.5"}, id="a part where no node shares"),
+        pytest.param(
+            8, {"gpu.kubenexus.io/type": "a100"}, "have enough GPUs of the requested type", id="a type that no node has"
+        ),
+        pytest.param(5, JOINED, "have 5 GPUs joined by NVLink", id="more joined GPUs than any island has"),
+        pytest.param(
+            8,
+            {"scheduling.kubenexus.io/vram-request": "141Gi"},
+            "have enough GPUs with the requested memory",
+            id="more memory than any card has",
+        ),
+        pytest.param(0, {FRACTION: "0.5"}, "share their GPUs", id="a part where no node shares"),
     ],
 )
 def test_nothing_is_reserved_for_a_gang_that_no_node_could_ever_hold(
-    tmp_path: Path, gpus: int, annotations: dict[str, str]
+    tmp_path: Path, gpus: int, annotations: dict[str, str], refused: str
 ) -> None:
     gang = [gpu_pod(f"g{i}", gpus, "", annotations, labels=GANG) for i in range(4)]
     late = gpu_pod("late", 2)
@@ -179,7 +186,8 @@ def test_nothing_is_reserved_for_a_gang_that_no_node_could_ever_hold(
         pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{number}Z"
     items = [halved("n1"), halved("n2"), *gang, late]
     found = explained(tmp_path, items, "g1")
-    assert any("more than the nodes there are would hold if they were empty" in line for line in found)
+    why = f"would hold if they were empty; 2 node(s) didn't {refused}."
+    assert any(line.startswith("WHY") and line.endswith(why) for line in found)
     (by,) = [line for line in found if line.startswith("BY")]
     assert "GangTooLarge" in by
     assert len(by.split(",")) > 1, "an event about devices tries it again"

@@ -167,6 +167,8 @@ class GangDiagnosis(
                          sum it is not. None: no capacity would do
         node_need        what each member, or some of them, need of one node besides amounts of resources
         unlabelled       no node has a label of the level that all members must share: no capacity would do either
+        refused_nodes    why nodes do not take members even if they are empty, besides amounts of resources, with the
+                         number of nodes
     """
 
     needed: int
@@ -182,6 +184,7 @@ class GangDiagnosis(
     short_domains: tuple[DomainShortage, ...] = ()
     unlabelled: bool = False
     node_need: str = ""
+    refused_nodes: tuple[tuple[str, int], ...] = ()
 
     @property
     def missing(self) -> int:
@@ -208,10 +211,16 @@ class GangDiagnosis(
         if limits:
             said += f" ({limits})"
         if self.exceeds_cluster:
-            return said + "; more than the nodes there are would hold if they were empty"
+            nodes = "the nodes that accept members" if self.refused_nodes else "the nodes there are"
+            return f"{said}; more than {nodes} would hold if they were empty{self._refused_sentence()}"
         if self.endless:
             said += "; pods that do not end by themselves hold that room"
-        return said + (" (not everything was tried)" if self.exhausted else "")
+        return said + (" (not everything was tried)" if self.exhausted else "") + self._refused_sentence()
+
+    def _refused_sentence(self) -> str:
+        """Returns `; 2 node(s) had untolerated taint(s)`, or "" if no node was refused."""
+        named = [f"{number} {truncated(reason)}" for reason, number in self.refused_nodes[:MAX_NAMED]]
+        return f"; {', '.join(named)}" if named else ""
 
     def _spread_sentence(self, wanted: str) -> str:
         """Returns `room is missing for 2 in zone b, for 1 in zone c: 3 cpu`."""

@@ -175,6 +175,53 @@ def test_the_sentence(puzzle: GangInstance, said: str) -> None:
     assert decided(puzzle).sentence() == said
 
 
+@pytest.mark.parametrize(
+    ("tainted", "cordoned", "labelled", "said"),
+    [
+        pytest.param(
+            4,
+            0,
+            4,
+            "0 of at least 4 members fit in the whole cluster; 4 more need 4 cpu; more than the nodes that accept "
+            "members would hold if they were empty; 4 node(s) had untolerated taint(s)",
+            id="all nodes have a taint",
+        ),
+        pytest.param(
+            2,
+            1,
+            4,
+            "1 of at least 4 members fit in the whole cluster; 3 more need 3 cpu; more than the nodes that accept "
+            "members would hold if they were empty; 2 node(s) had untolerated taint(s), 1 node(s) were unschedulable",
+            id="some have a taint and one is cordoned",
+        ),
+        pytest.param(
+            0,
+            0,
+            1,
+            "1 of at least 4 members fit in the whole cluster; 3 more need 3 cpu; more than the nodes that accept "
+            "members would hold if they were empty; 3 node(s) didn't match Pod's node affinity/selector",
+            id="the selector matches one node",
+        ),
+    ],
+)
+def test_nodes_that_would_refuse_members_even_if_empty_are_told_with_the_reason(
+    tainted: int, cordoned: int, labelled: int, said: str
+) -> None:
+    nodes = [
+        a_node(
+            f"n{i}",
+            cpu=1,
+            taints=["gpu:NoSchedule"] if i < tainted else [],
+            cordoned=tainted <= i < tainted + cordoned,
+            labels={"kind": "good"} if i < labelled else {},
+        )
+        for i in range(4)
+    ]
+    pods = [a_pod(f"m{i}", cpu=1, selects={"kind": "good"}) for i in range(4)]
+    decision = Planner(RULES).decide(Job("default/gang", tuple(pods), 4), a_ledger(nodes, []).snapshot(), 0.0)
+    assert decision.sentence() == f"0/4 nodes are available: {said}."
+
+
 @given(puzzle=puzzles())
 def test_a_gang_that_is_too_large_for_ever_is_told_so(puzzle: GangInstance) -> None:
     """Others run here, too: without them it would be placed, unless it is told that it never could."""

@@ -10,9 +10,16 @@ import numpy as np
 
 from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.object_names import named_reasons
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.gang_limits import GANG_LIMITS
-from kubenexus.plan.gang.member_classes import UNLIMITED, MemberClass, allocatable_rows, member_amounts
+from kubenexus.plan.gang.member_classes import (
+    UNLIMITED,
+    MemberClass,
+    allocatable_rows,
+    measures_nothing,
+    member_amounts,
+)
 from kubenexus.plan.gang.packing import CombinedCapacity
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
@@ -88,6 +95,22 @@ def capacity_if_empty(member_class: MemberClass, columns: NodeColumns) -> Any:
             lasting = lasting_refusals(column) if column.traits.usage else column.bits
             capacity[lasting != 0] = 0
     return capacity
+
+
+def lasting_reasons(member_class: MemberClass, columns: NodeColumns) -> dict[str, int]:
+    """Returns why nodes do not take members even if they are empty, besides amounts of resources, with the number of
+    nodes. Each node counts for the first plugin that refuses it."""
+    table, left, counts = member_class.classified.table, columns.alive[: columns.size].copy(), dict[str, int]()
+    for column in table.filters:
+        if column.bits is None or column.traits.stamped or not measures_nothing(column.plugin, table.pod):
+            continue
+        bits = lasting_refusals(column) if column.traits.usage else column.bits
+        hit = left & (bits != 0)
+        left &= ~hit
+        for value, number in zip(*np.unique(bits[hit], return_counts=True), strict=True):
+            for reason in named_reasons(column.reasons.read(int(value)), member_class.classified.pod):
+                counts[reason.text] = counts.get(reason.text, 0) + int(number)
+    return counts
 
 
 def lasting_refusals(column: FilterColumn) -> Any:

@@ -16,7 +16,7 @@ from kubenexus.framework.plugin_results import call_plugin
 from kubenexus.plan.gang.assign_members import MemberAssigner
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
 from kubenexus.plan.gang.domain_choice import DomainCandidate, DomainChooser
-from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity, lasting_refusals
+from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity, lasting_reasons, lasting_refusals
 from kubenexus.plan.gang.gang_limits import placement_cells, too_many_placements
 from kubenexus.plan.gang.member_classes import MemberClass, measures_nothing
 from kubenexus.plan.gang.multi_class.packer import MultiClassPacker
@@ -261,13 +261,19 @@ class GangSolver:
         name, needed = candidate.name if fit or more.get("short_domains") else "", self._job.minimum
         empty = empty_capacity(self._member_classes, needed, self._levels[-1], self._columns)
         more |= {"exceeds_cluster": refusal is None and empty.never, "endless": empty.endless}
-        more["node_need"] = self._node_need()
+        more |= {"node_need": self._node_need(), "refused_nodes": self._refused_nodes(short)}
         gang_diagnosis = GangDiagnosis(needed, fit, candidate.level.level, name, shortages, constraint, **more)
         return GangResult(
             gang_diagnosis=gang_diagnosis,
             refusal=refusal,
             unschedulable_plugins=self._unschedulable_plugins(gang_diagnosis.exceeds_cluster),
         )
+
+    def _refused_nodes(self, short: list[int]) -> tuple[tuple[str, int], ...]:
+        """Returns why nodes do not count, with their number, for the first class that lacks capacity."""
+        lacking = [each for each, number in zip(self._member_classes, short, strict=True) if number]
+        first = (lacking or self._member_classes)[0]
+        return tuple(sorted(lasting_reasons(first, self._columns).items()))
 
     def _node_need(self) -> str:
         """Returns what members need of one node, as their plugins describe it: `each member needs 4 free GPUs`."""
