@@ -22,6 +22,8 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 # For `Annotated[...]`: 0, "" and [] mean the default, as everywhere in Go where a field is no pointer.
 OR_DEFAULT: Final = msgspec.Meta(extra={"zero is default": True})
 
+_FEW: Final = 4  # fields that a message lists
+
 
 def decode_struct(data: Any, kind: type[Shape], place: FieldPath) -> Shape:
     """Returns `data` as a struct. A mismatch is reported at its place and becomes the default."""
@@ -45,8 +47,13 @@ def _struct(data: Any, info: Any, place: FieldPath) -> Any:
         if key in fields:
             values[fields[key].name] = _field(value, fields[key].type, place[key])
         elif key not in known:
-            place[key].report(f"unknown field{place.hint(key, known)}")
+            place[key].report(f"unknown field{place.hint(key, known) or _few(known)}")
     return info.cls(**{name: value for name, value in values.items() if value is not None})
+
+
+def _few(known: list[str]) -> str:
+    """Returns the fields that exist, if they are few."""
+    return f"; the fields are {', '.join(known)}" if len(known) <= _FEW else ""
 
 
 def _field(data: Any, info: Any, place: FieldPath) -> Any:
