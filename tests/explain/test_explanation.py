@@ -117,7 +117,7 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
             {"scheduling.kubenexus.io/tier": "silver"},
             [
                 "KIND     service (no mark of another kind), preemptible",
-                "TENANT   web, silver (namespace label)",
+                "TENANT   web, silver (namespace label; gold of the pod does not count)",
             ],
             id="a pod does not raise its own tier",
         ),
@@ -137,6 +137,15 @@ def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
             ],
             id="a namespace whose tier cannot be read",
         ),
+        pytest.param(
+            {},
+            {"tenant.kubenexus.io/teir": "gold"},
+            [
+                "TENANT   web, bronze (default; namespace: label 'tenant.kubenexus.io/teir' is not known; the tier is "
+                "tenant.kubenexus.io/tier)"
+            ],
+            id="a namespace with a key that is not known",
+        ),
     ],
 )
 def test_what_the_pod_is_and_which_tenant_it_has(
@@ -150,6 +159,53 @@ def test_what_the_pod_is_and_which_tenant_it_has(
     told = json.loads(run(tmp_path, items, "web/a", "-o", "json").output)
     assert told["tenant"]["tier"] in lines[-1]
     assert told["workload"]["type"] in ("service", "training")
+
+
+@pytest.mark.parametrize(
+    ("labels", "lines"),
+    [
+        pytest.param(
+            {"workload.kubenexus.io/type": "trainning"},
+            [
+                "label workload.kubenexus.io/type: must be one of training, inference, batch, service, interactive, "
+                "not 'trainning'"
+            ],
+            id="a value that cannot be read",
+        ),
+        pytest.param(
+            {"workload.kubenexus.io/tpye": "training"},
+            ["label 'workload.kubenexus.io/tpye' is not known on a Pod; did you mean workload.kubenexus.io/type?"],
+            id="a key that is almost one",
+        ),
+        pytest.param(
+            {"workload.kubenexus.io/colour": "red"},
+            ["label 'workload.kubenexus.io/colour' is not known on a Pod"],
+            id="a key that is like no other",
+        ),
+        pytest.param(
+            {"gpu.kubenexus.io/vram": "80Gi"},
+            ["label 'gpu.kubenexus.io/vram' is not known on a Pod"],
+            id="a key of nodes",
+        ),
+        pytest.param(
+            {
+                "sim.kubenexus.io/run-seconds": "3",
+                "notkubenexus.io/x": "1",
+                "example.com/kubenexus.io": "1",
+                "app": "x",
+            },
+            [],
+            id="keys of agents and of others",
+        ),
+    ],
+)
+def test_values_and_keys_of_the_pod_that_are_not_clear(
+    tmp_path: Path, labels: dict[str, str], lines: list[str]
+) -> None:
+    waits = pod("a", "1")
+    waits["metadata"]["labels"] = labels
+    output = run(tmp_path, [node("one"), waits], "web/a").output.splitlines()
+    assert [line.removeprefix("UNCLEAR  ") for line in output if line.startswith("UNCLEAR")] == lines
 
 
 def test_an_empty_cluster_says_what_kube_scheduler_says(tmp_path: Path) -> None:

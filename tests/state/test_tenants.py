@@ -296,6 +296,8 @@ def test_a_tier_that_cannot_be_read_is_a_warning_once_and_again_when_it_changes(
         (lambda: tenants.set_namespace("ml", {TIER: "gold"}), "", ""),
         (lambda: tenants.set_namespace("ml", {TIER: "diamond"}), "Namespace ml", "'diamond'"),
         (lambda: tenants.set_namespace("ml", None), "", ""),
+        (lambda: tenants.set_namespace("ml", {"tenant.kubenexus.io/teir": "gold"}), "Namespace ml", "/teir' is not"),
+        (lambda: tenants.set_namespace("ml", {"tenant.kubenexus.io/name": "x"}), "", ""),
         (lambda: tenants.set_namespace("ml", {TIER: "gold", README_TIER: "silver"}), "Namespace ml", README_TIER),
         (lambda: tenants.set_local_queue(a_local_queue(annotations={TIER: "x"})), "LocalQueue default/research", "'x'"),
         (lambda: tenants.remove_local_queue("default/research"), "", ""),

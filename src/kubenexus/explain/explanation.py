@@ -11,6 +11,9 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
+from kubenexus.api.keys import SECTIONS
+from kubenexus.api.keys.unknown import unknown_keys
+from kubenexus.app.report.key_warnings import pod_warnings
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
 from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
@@ -72,7 +75,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     `bound` is the node that the pod has already. The decision is then what it would be if the pod waited. `devices` is
     what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
-    pods that would have to go. `claims` is what keeps its device claims from being allocated.
+    pods that would have to go. `claims` is what keeps its device claims from being allocated. `unclear` are values of
+    the pod that cannot be read, and keys that are not known.
     """
 
     pod: str
@@ -87,6 +91,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     tenant: TenantFacts | None = None
     evictions: Evictions | None = None
     claims: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -147,7 +152,15 @@ def explain(
         TenantFacts(*ledger.nodes.tenants.of(pod), ledger.nodes.tenants.tier_source(pod)),
         evictions(decision, namespace),
         () if decision.placed or held else claim_section(pending, ledger.nodes),
+        _unclear(pod),
     )
+
+
+def _unclear(pod: Pod) -> tuple[str, ...]:
+    """Returns what the scheduler warns the pod of, and keys in KubeNexus's domains that are not known."""
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    entries = [entry for section in SECTIONS for entry in section.entries]
+    return (*(each.text for each in pod_warnings(pod)), *unknown_keys(entries, "Pod", labels, annotations))
 
 
 def _workload(pod: Pod) -> WorkloadFacts:
@@ -242,7 +255,7 @@ def _identity(explanation: Explanation) -> list[str]:
         )
     if tenant is not None:
         lines.append(f"TENANT   {tenant.name}, {tenant.tier} ({tenant.source})")
-    return lines
+    return [*lines, *(f"UNCLEAR  {each}" for each in explanation.unclear)]
 
 
 def _gang_line(gang: GangFacts) -> str:

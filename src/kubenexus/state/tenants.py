@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import tenant
 from kubenexus.api.keys.reading import read_key
+from kubenexus.api.keys.values import quoted
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
 
 # By rank: a node that is reserved for a tier takes pods of that rank and above.
@@ -40,6 +41,8 @@ _CLASSES: Final = {
 }
 _QUEUE: Final = tenant.QUEUE.key
 _POD_KEYS: Final = tenant.POD_TIER.keys
+_DOMAIN: Final = tenant.TIER.key.partition("/")[0] + "/"
+_TENANT_KEYS: Final = tenant.TIER.keys | tenant.NAME.keys
 
 
 class Tenant(NamedTuple):
@@ -139,7 +142,10 @@ class Tenants:
         given, found = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE)), self.of(pod)
         if found.tier == given.tenant.tier:
             unread = "" if given.source else self._unread.get(f"Namespace {pod.metadata.namespace}", "")
-            return f"default; namespace: {unread}" if unread else given.source or "default"
+            source = f"default; namespace: {unread}" if unread else given.source or "default"
+            stated = own_tiers(pod)[1]
+            above = stated is not None and stated != found.tier and lower(stated, found.tier) == found.tier
+            return f"{source}; {stated} of the pod does not count" if above else source
         by_class = _CLASSES.get(pod.spec.priority_class_name) == found.tier
         return "priority class" if by_class else f"key {tenant.POD_TIER.key} of the pod"
 
@@ -203,7 +209,7 @@ class Tenants:
     def _read_tier(self, subject: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
         """Returns the tier that an object states, or "" if it states none that is valid; that is a warning."""
         read = read_key(tenant.TIER, labels, annotations)
-        problem = "; ".join(read.warnings)
+        problem = "; ".join(read.warnings) or ("" if read.is_set else _unknown_key(labels))
         if not problem:
             self._unread.pop(subject, None)
         elif self._unread.get(subject) != problem:
@@ -295,6 +301,12 @@ def _with_own_tier(given: _Given, class_tier: str | None, pod_tier: str | None, 
     else:
         tier = lower(lower(tier, class_tier or tier), pod_tier or tier)
     return given.tenant if tier == given.tenant.tier else Tenant(given.tenant.name, tier)
+
+
+def _unknown_key(labels: Mapping[str, str]) -> str:
+    """Returns a sentence about the first label in the domain of tenants that is not known, "" if there is none."""
+    unknown = next((key for key in labels if key.startswith(_DOMAIN) and key not in _TENANT_KEYS), "")
+    return f"label {quoted(unknown)} is not known; the tier is {tenant.TIER.key}" if unknown else ""
 
 
 def lower(one: str, other: str) -> str:

@@ -68,7 +68,7 @@ class KeyWarnings:
         warnings = self._known.get(key)
         fresh = warnings is None
         if warnings is None:
-            warnings = _warnings(pod)
+            warnings = pod_warnings(pod)
             _keep(self._known, key, warnings)
         before = self._warned.get(uid, [])
         if not warnings or before == warnings:
@@ -81,7 +81,7 @@ class KeyWarnings:
         return True
 
 
-def _warnings(pod: Pod) -> list[KeyWarning]:
+def pod_warnings(pod: Pod) -> list[KeyWarning]:
     """Returns a warning for each value that cannot be read, or that another spelling contradicts."""
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     found = [KeyWarning(events.DEVICES_UNCLEAR, text) for text in need_warnings(pod)]
