@@ -34,6 +34,14 @@ kubectl apply -f examples/placement/
 kubectl get pods -A -o wide -l example=placement
 ```
 
+No GPUs at hand? On the [embedded cluster](embedded.md) these commands make some:
+
+```sh
+export KUBECONFIG=/tmp/kubeconfig
+kubenexus agents --nodes 1 --prefix t4- --gpu 4 --label nvidia.com/gpu.product=Tesla-T4 &
+kubenexus agents --nodes 1 --prefix h100- --gpu 8 --label nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 &
+```
+
 | file | what you see |
 |---|---|
 | [namespaces.yaml](../examples/placement/namespaces.yaml) | a gold and a bronze tenant |

@@ -80,7 +80,7 @@ async def _serve(
         client, Agents(settings), clock, rng=random.Random(), report=lambda line: click.echo(line, err=True)
     )
     await live.register(template.nodes(count, clock.now()))
-    click.echo(f"{count} nodes registered at {client.access.source}; agents at work")
+    click.echo(f"{count} {'node' if count == 1 else 'nodes'} registered at {client.access.source}; agents at work")
     await live.run()
 
 

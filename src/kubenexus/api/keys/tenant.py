@@ -15,7 +15,7 @@ TIER = define_key(
     on=("Namespace", "ClusterQueue", "LocalQueue"),
     values=OneOf(TIERS, _HARDWARE_WORDS),
     default="bronze",
-    meaning="The tenant's tier.",
+    meaning="The tenant's tier. On a namespace only the label counts.",
     aliases=("scheduling.kubenexus.io/tier",),
 )
 
@@ -40,7 +40,8 @@ NAME = define_key(
     values=Text("research"),
     default=None,
     otherwise="the ClusterQueue of the pod's LocalQueue, or the namespace",
-    meaning="The tenant's name. On a pod it has no effect: a pod could name another tenant, whose use it would add to.",
+    meaning="The tenant's name, as a label of the namespace. On a pod it has no effect: a pod could name another "
+    "tenant, whose use it would add to.",
 )
 
 RESERVED_TIER = define_key(

@@ -230,7 +230,7 @@ async def a_gang_is_told_what_it_lacks(client: DemoClient) -> str:
     await client.until(f"{SHARDS} pods of gang llama with a node", _unplaced(state, "llama", SHARDS))
     seconds = max(state.placed[pod.metadata.uid] for pod in state.of("llama")) - left
     await client.end("llama")
-    return f"{why} Somebody with 4 GPUs leaves, and {1000 * seconds:.0f} ms later all {SHARDS} have a node"
+    return f"{why} A pod with 4 GPUs leaves, and {1000 * seconds:.0f} ms later all {SHARDS} have a node"
 
 
 async def a_node_is_drained(client: DemoClient) -> str:
