@@ -311,3 +311,40 @@ def test_a_tier_that_cannot_be_read_is_a_warning_once_and_again_when_it_changes(
         assert all(part in text for text in found.values())
     tenants.set_namespace("ml", None)
     assert not tenants._unread
+
+
+@pytest.mark.parametrize(
+    ("namespace", "local", "cluster", "parts"),
+    [
+        pytest.param(
+            {TIER: "x"},
+            a_local_queue(labels={TIER: "y"}),
+            a_cluster_queue(labels={TIER: "z"}),
+            ["default; namespace: ", "'x'", "LocalQueue default/research: ", "'y'", "ClusterQueue gpus: ", "'z'"],
+            id="all that cannot be read",
+        ),
+        pytest.param(
+            {TIER: "gold"},
+            a_local_queue(),
+            a_cluster_queue(labels={TIER: "z"}),
+            ["namespace label; ClusterQueue gpus: ", "'z'"],
+            id="a queue that would have gone before the namespace",
+        ),
+        pytest.param(
+            {TIER: "x"},
+            a_local_queue(),
+            a_cluster_queue(labels={TIER: "gold"}),
+            ["ClusterQueue"],
+            id="a queue that can be",
+        ),
+    ],
+)
+def test_the_source_of_a_tier_names_what_could_not_be_read(
+    namespace: dict[str, str], local: LocalQueue, cluster: ClusterQueue, parts: list[str]
+) -> None:
+    source = tenants_of(namespace, local, cluster, ()).tier_source(a_pod("p", labels={QUEUE: "research"}))
+    at = [source.find(part) for part in parts]
+    assert -1 not in at
+    assert at == sorted(at)
+    assert source.startswith(parts[0])
+    assert source.count("must be one of") == len(parts) // 2

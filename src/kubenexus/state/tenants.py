@@ -141,13 +141,23 @@ class Tenants:
         """Returns what the tier of a pod comes from, in words."""
         given, found = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE)), self.of(pod)
         if found.tier == given.tenant.tier:
-            unread = "" if given.source else self._unread.get(f"Namespace {pod.metadata.namespace}", "")
-            source = f"default; namespace: {unread}" if unread else given.source or "default"
+            source = "; ".join([given.source or "default", *self._unread_of(pod, given.source)])
             stated = own_tiers(pod)[1]
             above = stated is not None and stated != found.tier and lower(stated, found.tier) == found.tier
             return f"{source}; {stated} of the pod does not count" if above else source
         by_class = _CLASSES.get(pod.spec.priority_class_name) == found.tier
         return "priority class" if by_class else f"key {tenant.POD_TIER.key} of the pod"
+
+    def _unread_of(self, pod: Pod, source: str) -> list[str]:
+        """Returns what cannot be read and would have been used before `source`, the place of the pod's tier."""
+        namespace, name = pod.metadata.namespace, pod.metadata.labels.get(_QUEUE, "")
+        queue = self._local_queues.get(namespace, {}).get(name)
+        subjects = {} if source else {f"Namespace {namespace}": "namespace"}
+        if queue is not None:
+            subjects |= {
+                each: each for each in (f"LocalQueue {namespace}/{name}", f"ClusterQueue {queue.cluster_queue}")
+            }
+        return [f"{called}: {self._unread[each]}" for each, called in subjects.items() if each in self._unread]
 
     def scope(self, pod: Pod) -> str:
         """Returns what the tier of a pod depends on besides the pod. While it is equal, equal pods have equal tiers. An
