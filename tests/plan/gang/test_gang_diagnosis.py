@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 from kubenexus.api.core import TopologySpreadConstraint
 from kubenexus.api.selectors import LabelSelector
@@ -220,6 +221,29 @@ def test_nodes_that_would_refuse_members_even_if_empty_are_told_with_the_reason(
     pods = [a_pod(f"m{i}", cpu=1, selects={"kind": "good"}) for i in range(4)]
     decision = Planner(RULES).decide(Job("default/gang", tuple(pods), 4), a_ledger(nodes, []).snapshot(), 0.0)
     assert decision.sentence() == f"0/4 nodes are available: {said}."
+
+
+@settings(max_examples=50)
+@given(kinds=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_each_node_counts_for_the_first_reason_that_it_has(kinds: list[tuple[bool, bool, bool]]) -> None:
+    """Amounts do not count here: every node is too small for a member."""
+    naive = Counter(
+        "node(s) were unschedulable"
+        if cordoned
+        else "node(s) had untolerated taint(s)"
+        if tainted
+        else "node(s) didn't match Pod's node affinity/selector"
+        for cordoned, tainted, other in kinds
+        if cordoned or tainted or other
+    )
+    nodes = [
+        a_node(f"n{i}", cpu=1, taints=["gpu:NoSchedule"] * tainted, cordoned=cordoned, labels={"kind": str(other)})
+        for i, (cordoned, tainted, other) in enumerate(kinds)
+    ]
+    pods = tuple(a_pod(f"m{i}", cpu=2, selects={"kind": "False"}) for i in range(2))
+    found = Planner(RULES).decide(Job("default/gang", pods, 2), a_ledger(nodes, []).snapshot(), 0.0).gang_diagnosis
+    assert found is not None
+    assert dict(found.refused_nodes) == naive
 
 
 @given(puzzle=puzzles())

@@ -105,11 +105,12 @@ def lasting_reasons(member_class: MemberClass, columns: NodeColumns) -> dict[str
         if column.bits is None or column.traits.stamped or not measures_nothing(column.plugin, table.pod):
             continue
         bits = lasting_refusals(column) if column.traits.usage else column.bits
-        hit = left & (bits != 0)
-        left &= ~hit
-        for value, number in zip(*np.unique(bits[hit], return_counts=True), strict=True):
-            for reason in named_reasons(column.reasons.read(int(value)), member_class.classified.pod):
-                counts[reason.text] = counts.get(reason.text, 0) + int(number)
+        bits = np.where(left, bits, 0)
+        for i, reason in enumerate(named_reasons(tuple(column.reasons.reasons), member_class.classified.pod)):
+            number = int(np.count_nonzero(bits & np.asarray(1 << i, bits.dtype)))
+            if number:
+                counts[reason.text] = counts.get(reason.text, 0) + number
+        left &= bits == 0
     return counts
 
 
