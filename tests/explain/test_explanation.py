@@ -208,6 +208,11 @@ def test_values_and_keys_of_the_pod_that_are_not_clear(
     assert [line.removeprefix("UNCLEAR  ") for line in output if line.startswith("UNCLEAR")] == lines
 
 
+def test_a_dump_without_the_namespace_does_not_pretend_to_know_the_tier(tmp_path: Path) -> None:
+    output = run(tmp_path, [node("one"), pod("a", "1")], "web/a").output.splitlines()
+    assert "TENANT   web, bronze (default; its namespace is not known)" in output
+
+
 def test_an_empty_cluster_says_what_kube_scheduler_says(tmp_path: Path) -> None:
     result = run(tmp_path, [pod("a", "1")], "web/a")
     assert result.exit_code == 2

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.cli import main
@@ -28,13 +28,17 @@ def running(pod: Any, since: str = "", bound: str = "", space: str = "ml", phase
 
 
 def top(tmp_path: Path, items: list[Any], *options: str) -> str:
+    return invoke(tmp_path, items, *options).stdout
+
+
+def invoke(tmp_path: Path, items: list[Any], *options: str) -> Result:
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"kind": "List", "items": items}))
     made = parse_timestamp(NOW, 0.0)
     os.utime(dump, (made, made))
     result = CliRunner().invoke(main, ["top", "tenants", "--cluster", str(dump), *options])
     assert result.exit_code == 0, result.output
-    return result.output
+    return result
 
 
 ITEMS = [
@@ -64,6 +68,11 @@ def test_the_table(tmp_path: Path) -> None:
         "",
         "GPU-HOURS are those of the pods that run now, each since its start.",
     ]
+
+
+def test_a_dump_without_a_namespace_has_a_warning(tmp_path: Path) -> None:
+    without = [item for item in ITEMS if item["metadata"]["name"] != "ml"]
+    assert "does not have the namespace ml: tiers may be wrong" in invoke(tmp_path, without).stderr
 
 
 def test_the_same_as_json(tmp_path: Path) -> None:

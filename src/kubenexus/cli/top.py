@@ -31,6 +31,11 @@ def tenants(dump_file: Path, output: str) -> None:
 
     dump = open_dump(dump_file)
     reports = tenant_reports(dump.ledger, dump.pods, dump_file.stat().st_mtime)
+    unknown = sorted({pod.metadata.namespace for pod in dump.pods.values()})
+    unknown = [name for name in unknown if not dump.ledger.nodes.tenants.knows(name)]
+    if reports and unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        click.echo(f"warning: {dump_file} does not have the namespace {unknown[0]}{more}: tiers may be wrong", err=True)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
     else:

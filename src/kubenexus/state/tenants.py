@@ -137,6 +137,10 @@ class Tenants:
         namespace, queue, class_tier, pod_tier, may_choose = fields
         return _with_own_tier(self._given(namespace, queue), class_tier, pod_tier, may_choose)
 
+    def knows(self, namespace: str) -> bool:
+        """Returns whether there is such a namespace."""
+        return namespace in self._namespaces
+
     def tier_source(self, pod: Pod) -> str:
         """Returns what the tier of a pod comes from, in words."""
         given, found = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE)), self.of(pod)
@@ -149,7 +153,8 @@ class Tenants:
         return "priority class" if by_class else f"key {tenant.POD_TIER.key} of the pod"
 
     def _unread_of(self, pod: Pod, source: str) -> list[str]:
-        """Returns what cannot be read and would have been used before `source`, the place of the pod's tier."""
+        """Returns what is not known or cannot be read and would have been used before `source`, the place of the pod's
+        tier."""
         namespace, name = pod.metadata.namespace, pod.metadata.labels.get(_QUEUE, "")
         queue = self._local_queues.get(namespace, {}).get(name)
         subjects = {} if source else {f"Namespace {namespace}": "namespace"}
@@ -157,7 +162,9 @@ class Tenants:
             subjects |= {
                 each: each for each in (f"LocalQueue {namespace}/{name}", f"ClusterQueue {queue.cluster_queue}")
             }
-        return [f"{called}: {self._unread[each]}" for each, called in subjects.items() if each in self._unread]
+        missing = [] if source or self.knows(namespace) else ["its namespace is not known"]
+        unread = [(called, self._unread[each]) for each, called in subjects.items() if each in self._unread]
+        return missing + [f"{called}: {why}" for called, why in unread]
 
     def scope(self, pod: Pod) -> str:
         """Returns what the tier of a pod depends on besides the pod. While it is equal, equal pods have equal tiers. An
