@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.kueue import ClusterQueue, LocalQueue, LocalQueueSpec
+from kubenexus.api.kueue import ClusterQueue, ClusterQueueSpec, LocalQueue, LocalQueueSpec
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
 from kubenexus.plugins.devices.tenant_tier import tier_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.tenants import Tenant, Tenants
@@ -25,8 +26,13 @@ def a_local_queue(
     return LocalQueue(metadata=metadata, spec=LocalQueueSpec(cluster_queue=cluster_queue))
 
 
-def a_cluster_queue(name: str = "gpus", **fields: Any) -> ClusterQueue:
-    return ClusterQueue(metadata=ObjectMeta(name=name, **fields))
+ALL_NAMESPACES = LabelSelector()
+
+
+def a_cluster_queue(
+    name: str = "gpus", namespaces: LabelSelector | None = ALL_NAMESPACES, **fields: Any
+) -> ClusterQueue:
+    return ClusterQueue(metadata=ObjectMeta(name=name, **fields), spec=ClusterQueueSpec(namespace_selector=namespaces))
 
 
 def tenants_of(
@@ -198,14 +204,17 @@ def test_plugins_read_the_tier_of_the_columns() -> None:
     assert tier_of(a_pod("p"), nodes) == "gold"
 
 
-LABELS = st.sampled_from([None, {}, {TIER: "gold"}, {TIER: "silver"}, {NAME: "ml-prod"}, {TIER: "bronze", NAME: "x"}])
+LABELS = st.sampled_from(
+    [None, {}, {"plan": "paid"}, {TIER: "gold"}, {TIER: "silver"}, {NAME: "ml-prod"}, {TIER: "bronze", NAME: "x"}]
+)
+SELECTORS = st.sampled_from([None, ALL_NAMESPACES, LabelSelector(match_labels={"plan": "paid"})])
 TIERS = st.sampled_from([{}, {TIER: "gold"}, {TIER: "silver"}, {TIER: "none of them"}])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("namespace"), st.sampled_from("ab"), LABELS),
         st.tuples(st.just("local"), st.sampled_from("ab"), st.sampled_from("qr"), st.sampled_from("CD"), TIERS),
         st.tuples(st.just("no local"), st.sampled_from("ab"), st.sampled_from("qr")),
-        st.tuples(st.just("cluster"), st.sampled_from("CD"), TIERS),
+        st.tuples(st.just("cluster"), st.sampled_from("CD"), TIERS, SELECTORS),
         st.tuples(st.just("no cluster"), st.sampled_from("CD")),
     ),
     max_size=20,
@@ -235,7 +244,7 @@ def test_what_is_remembered_is_what_the_objects_say_and_changes_are_told(steps: 
                 things.pop(("local", said[0], said[1]), None)
                 tenants.remove_local_queue(f"{said[0]}/{said[1]}")
             case "cluster":
-                things["cluster", said[0]] = a_cluster_queue(said[0], annotations=said[1])
+                things["cluster", said[0]] = a_cluster_queue(said[0], said[2], annotations=said[1])
                 tenants.set_cluster_queue(things["cluster", said[0]])
             case "no cluster":
                 things.pop(("cluster", said[0]), None)
@@ -261,8 +270,53 @@ def test_a_status_of_a_queue_changes_nothing() -> None:
     tenants.take_changed()
     tenants.set_local_queue(GOLD_QUEUE)
     tenants.set_cluster_queue(a_cluster_queue())
-    tenants.set_namespace("default", {"some": "label"})
+    tenants.set_namespace("default", {})
+    tenants.set_namespace("without-queues", {"some": "label"})
     assert tenants.take_changed() == []
+
+
+PAID = LabelSelector(match_labels={"plan": "paid"})
+NOT_FREE = LabelSelector(match_expressions=[LabelSelectorRequirement(key="plan", operator="NotIn", values=["free"])])
+UNREADABLE = LabelSelector(match_expressions=[LabelSelectorRequirement(key="plan", operator="Like", values=["paid"])])
+
+
+@pytest.mark.parametrize(
+    ("namespace", "selector", "admitted"),
+    [
+        pytest.param({"plan": "paid"}, PAID, True, id="a namespace that is selected"),
+        pytest.param({"plan": "free"}, PAID, False, id="a namespace that is not"),
+        pytest.param({}, PAID, False, id="a namespace without the label"),
+        pytest.param({}, NOT_FREE, True, id="a selector by expressions"),
+        pytest.param(None, NOT_FREE, False, id="a namespace that is not known"),
+        pytest.param({}, ALL_NAMESPACES, True, id="an empty selector selects all namespaces"),
+        pytest.param({}, None, False, id="without a selector none, as in Kueue"),
+        pytest.param({}, UNREADABLE, False, id="a selector that cannot be read selects none"),
+    ],
+)
+def test_only_namespaces_that_a_cluster_queue_selects_get_its_tier_and_its_name(
+    namespace: dict[str, str] | None, selector: LabelSelector | None, admitted: bool
+) -> None:
+    quota = a_cluster_queue(namespaces=selector, labels={TIER: "gold"})
+    for local in (a_local_queue(), GOLD_QUEUE):
+        tenant = tenants_of(namespace, local, quota, ()).of(a_pod("p", labels=RESEARCH))
+        assert tenant == (("gpus", "gold") if admitted else ("default", "bronze"))
+
+
+def test_a_namespace_that_a_cluster_queue_selects_no_longer_loses_its_tier() -> None:
+    quota = a_cluster_queue(namespaces=PAID, labels={TIER: "gold"})
+    tenants, pod = tenants_of({"plan": "paid"}, a_local_queue(), quota, ()), a_pod("p", labels=RESEARCH)
+    assert tenants.of(pod).tier == "gold"
+    tenants.take_changed()
+    tenants.set_namespace("default", {"plan": "free"})
+    assert (tenants.of(pod).tier, tenants.take_changed()) == ("bronze", ["default"])
+    tenants.set_cluster_queue(a_cluster_queue(labels={TIER: "gold"}))
+    assert (tenants.of(pod).tier, tenants.take_changed()) == ("gold", ["default"])
+
+
+def test_a_selector_that_cannot_be_read_is_a_warning() -> None:
+    tenants = Tenants()
+    tenants.set_cluster_queue(a_cluster_queue(namespaces=UNREADABLE))
+    assert "namespaceSelector" in tenants.take_warnings()["ClusterQueue gpus"]
 
 
 def test_nothing_is_kept_of_namespaces_that_are_gone() -> None:

@@ -10,7 +10,8 @@ The tier is the first of these that is set:
     7. bronze
 
 A pod's priority class and its own key can always lower the tier of the first four steps, and never raise it. A queue
-that does not exist is ignored, and so is the tier of a LocalQueue whose ClusterQueue does not exist. A namespace that
+that does not exist is ignored, and so is the tier of a LocalQueue whose ClusterQueue does not exist or does not select
+its namespace (`spec.namespaceSelector`): anyone who may create LocalQueues can name any ClusterQueue. A namespace that
 is not known, or no longer, has no tier.
 """
 
@@ -23,6 +24,8 @@ from kubenexus.api.keys import tenant
 from kubenexus.api.keys.reading import read_key
 from kubenexus.api.keys.values import quoted
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
+from kubenexus.api.selectors import NOTHING, Selector, compile_selector
+from kubenexus.base.errors import Malformed
 
 # By rank: a node that is reserved for a tier takes pods of that rank and above.
 RANKS: Final = {"none": 0, "bronze": 1, "silver": 2, "gold": 3}
@@ -75,6 +78,13 @@ class _Queue(NamedTuple):
     tier: str
 
 
+class _Quota(NamedTuple):
+    """What is read of a ClusterQueue: its tier or "", and which namespaces may use it."""
+
+    tier: str
+    namespaces: Selector
+
+
 class _Namespace(NamedTuple):
     """What is read of a namespace: the tenant's name or "", and the tier or ""."""
 
@@ -103,8 +113,9 @@ class Tenants:
     def __init__(self, own_tier: Collection[str] = ()) -> None:
         self._own_tier = frozenset(own_tier)
         self._namespaces: dict[str, _Namespace] = {}
+        self._labels: dict[str, Mapping[str, str]] = {}  # of namespaces
         self._local_queues: dict[str, dict[str, _Queue]] = {}
-        self._cluster_queues: dict[str, str] = {}  # their tiers; "" for none
+        self._cluster_queues: dict[str, _Quota] = {}
         self._users: dict[str, dict[tuple[str, str], None]] = {}  # by ClusterQueue: its LocalQueues
         # What was worked out, by namespace and by LocalQueue.
         self._alone: dict[str, _Given] = {}
@@ -191,16 +202,20 @@ class Tenants:
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         """Sets the labels of a namespace (None: it is gone)."""
         before = self._namespaces.get(name, _UNKNOWN)
+        # Any label may be one by which ClusterQueues select namespaces.
+        selected = name in self._local_queues and self._labels.get(name) != labels
         if labels is None:
             self._namespaces.pop(name, None)
+            self._labels.pop(name, None)
             self._unread.pop(f"Namespace {name}", None)
         else:
             tier = self._read_tier(f"Namespace {name}", labels, {})
             self._namespaces[name] = _Namespace(read_key(tenant.NAME, labels, {}).value or "", tier)
-        if labels is None or self._namespaces[name] != before:
+            self._labels[name] = labels
+        if labels is None or selected or self._namespaces[name] != before:
             self._alone.pop(name, None)
             self._queued.pop(name, None)
-        if self._namespaces.get(name, _UNKNOWN) != before:
+        if selected or self._namespaces.get(name, _UNKNOWN) != before:
             self._changed[name] = None
             self.version += 1
 
@@ -215,18 +230,26 @@ class Tenants:
         self._set_queue(namespace, name, None)
 
     def set_cluster_queue(self, queue: ClusterQueue) -> None:
+        """Adds or updates a ClusterQueue. One whose selector cannot be read selects nothing."""
         meta = queue.metadata
-        tier = self._read_tier(f"ClusterQueue {meta.name}", meta.labels, meta.annotations)
-        self._set_cluster_queue(meta.name, tier)
+        try:
+            namespaces, problem = compile_selector(queue.spec.namespace_selector), ""
+        except Malformed as error:
+            namespaces, problem = NOTHING, f"spec.namespaceSelector: {error}"
+        tier = self._read_tier(f"ClusterQueue {meta.name}", meta.labels, meta.annotations, problem)
+        self._set_cluster_queue(meta.name, _Quota(tier, namespaces))
 
     def remove_cluster_queue(self, name: str) -> None:
         self._unread.pop(f"ClusterQueue {name}", None)
         self._set_cluster_queue(name, None)
 
-    def _read_tier(self, subject: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-        """Returns the tier that an object states, or "" if it states none that is valid; that is a warning."""
+    def _read_tier(
+        self, subject: str, labels: Mapping[str, str], annotations: Mapping[str, str], also: str = ""
+    ) -> str:
+        """Returns the tier that an object states, or "" if it states none that is valid; that is a warning, and so is
+        `also`."""
         read = read_key(tenant.TIER, labels, annotations)
-        problem = "; ".join(read.warnings) or ("" if read.is_set else _unknown_key(labels))
+        problem = "; ".join(filter(None, (*read.warnings, also))) or ("" if read.is_set else _unknown_key(labels))
         if not problem:
             self._unread.pop(subject, None)
         elif self._unread.get(subject) != problem:
@@ -249,13 +272,13 @@ class Tenants:
         if before != queue:  # Kueue writes the status of a queue for each of its workloads
             self._forget_queue(namespace, name)
 
-    def _set_cluster_queue(self, name: str, tier: str | None) -> None:
-        if self._cluster_queues.get(name) == tier:
+    def _set_cluster_queue(self, name: str, quota: _Quota | None) -> None:
+        if self._cluster_queues.get(name) == quota:
             return
-        if tier is None:
+        if quota is None:
             del self._cluster_queues[name]
         else:
-            self._cluster_queues[name] = tier
+            self._cluster_queues[name] = quota
         for namespace, queue in self._users.get(name, {}):
             self._forget_queue(namespace, queue)
 
@@ -285,7 +308,7 @@ class Tenants:
     def _of_queue(self, namespace: str, name: str, queue: _Queue) -> _Given:
         """Returns the tenant of pods that name this LocalQueue. Without a name of its own the tenant has the name of
         the ClusterQueue: LocalQueues of different tenants often have the same."""
-        read, most = self._namespaces.get(namespace, _UNKNOWN), self._cluster_queues.get(queue.cluster_queue)
+        read, most = self._namespaces.get(namespace, _UNKNOWN), self._most(namespace, queue.cluster_queue)
         stated = "" if most is None else queue.tier  # else a tenant who may create LocalQueues would choose its tier
         tier, source = lower(stated, most) if stated and most else stated or most or "", ""
         if tier:
@@ -298,6 +321,12 @@ class Tenants:
         given = _Given(Tenant(called, tier or BRONZE), source)
         self._queued.setdefault(namespace, {})[name] = given
         return given
+
+    def _most(self, namespace: str, cluster_queue: str) -> str | None:
+        """Returns the tier of a ClusterQueue, "" for none; None if it does not exist or does not select the
+        namespace."""
+        quota, labels = self._cluster_queues.get(cluster_queue), self._labels.get(namespace)
+        return quota.tier if quota is not None and labels is not None and quota.namespaces.matches(labels) else None
 
 
 def own_tiers(pod: Pod) -> tuple[str | None, str | None]:
