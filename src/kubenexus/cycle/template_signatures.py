@@ -1,8 +1,8 @@
 """What plugins sign for the pods of one template, remembered.
 
 A plugin with `signs_template = True` signs only what pods of one template have in common: their spec, the kinds of
-their owners, their tenant, and labels and annotations with keys of the registry. So it is called for the
-first of them, and a dozen such plugins cost as much for each further pod as one.
+their owners, their tenant, the resources that device classes back, and labels and annotations with keys of the
+registry. So it is called for the first of them, and a dozen such plugins cost as much for each further pod as one.
 """
 
 from typing import Any, Final
@@ -84,7 +84,7 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         own: Any = _owner(owner)
     else:
         own = tuple([_owner(each) for each in owners[:_MAX_OWNERS]])
-    return columns.tenants.of(pod), labels, annotations, own
+    return columns.tenants.of(pod), labels, annotations, own, columns.device_class_resources
 
 
 def _owner(owner: OwnerReference) -> tuple[str, str, bool]:

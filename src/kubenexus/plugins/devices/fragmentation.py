@@ -13,6 +13,7 @@ A part of a GPU scores 100 where it fills a GPU up, 90 and less on a GPU that is
 island in use, 0 if it breaks a whole island. Pods without GPUs score 100 on nodes without GPUs and 0 on others.
 
 Filter: a node with the label `tenant.kubenexus.io/reserved-tier` takes GPU pods of tenants of that tier and above only.
+Pods with device claims are GPU pods here: a claim may be for any device of the node.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,14 @@ from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
-from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
+from kubenexus.plugins.devices.request import (
+    DeviceRequest,
+    available,
+    may_claim_devices,
+    needs_of,
+    requests_of,
+    suitable,
+)
 from kubenexus.plugins.devices.reserved_tier import reserved_rank, reserved_ranks
 from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
 from kubenexus.plugins.devices.tenant_tier import RANKS, TIER_EVENT, tier_of
@@ -41,7 +49,7 @@ RESERVED: Final = Reason("node(s) were reserved for tenants of a higher tier", C
 EXACT, IN_USE, SMALL_AND_WHOLE, FRESH_CARD = 100, 90, 40, 50
 MIN_ISLAND: Final = 4  # GPUs of an island that is kept whole
 MAX_BREAKING: Final = 2  # GPUs of a pod that gets no points for a whole island
-_NO_GPUS: Final = 0  # signed for pods without GPUs
+_NO_GPUS: Final = 0  # signed for pods without GPUs; the negative rank of the tenant for those with claims alone
 _NOTHING_BEGUN: Final = 1 << 20  # a share that no device has left
 
 
@@ -58,14 +66,16 @@ class ResourceFragmentationScore:
         pass
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        return _NO_GPUS if needs_of(pod) is None else RANKS[tier_of(pod, nodes)]
+        if needs_of(pod) is not None:
+            return RANKS[tier_of(pod, nodes)]
+        return -RANKS[tier_of(pod, nodes)] if may_claim_devices(pod, nodes) else _NO_GPUS
 
     def ignores_usage(self, signed: Any) -> bool:
         """Whether the results for a class depend on the nodes alone: those for pods without GPUs do."""
-        return bool(signed == _NO_GPUS)
+        return bool(signed <= _NO_GPUS)
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        rank = pod.signed.get(self.name, _NO_GPUS)
+        rank = abs(pod.signed.get(self.name, _NO_GPUS))
         if rank == _NO_GPUS or not nodes.columns.labels.rows_with(tenant.RESERVED_TIER.key):
             return
         if isinstance(nodes, OneNode):

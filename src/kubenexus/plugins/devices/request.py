@@ -7,6 +7,7 @@ from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
 from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, may_request_several
 from kubenexus.framework.pod_class import PodClass
+from kubenexus.state.nodes import NodeColumns
 
 # The plugins that sign what a pod needs. Where one is disabled, what it would sign is not asked for.
 FIT, VRAM, TOPOLOGY = "DeviceFit", "VRAMScheduler", "GPUTopology"
@@ -49,6 +50,21 @@ def needs_of(pod: Pod) -> SignedNeeds | None:
         _last[:] = pod, None if needs is None else SignedNeeds(needs, may_request_several(pod))
     found: SignedNeeds | None = _last[1]
     return found
+
+
+def may_claim_devices(pod: Pod, nodes: NodeColumns) -> bool:
+    """Returns whether a pod may get devices by claims: it names claims, or requests a resource that a device class
+    backs. Which devices these are shows when they are allocated, so they count as GPUs where that decides a right."""
+    if pod.spec.resource_claims:
+        return True
+    backed = nodes.device_class_resources
+    if not backed:
+        return False
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        resources = container.resources
+        if not backed.isdisjoint(resources.requests or ()) or not backed.isdisjoint(resources.limits or ()):
+            return True
+    return False
 
 
 def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:

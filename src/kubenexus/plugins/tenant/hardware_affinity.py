@@ -10,11 +10,12 @@ Score of a pod with GPUs, by the tier of its tenant and the hardware tier of the
 It is a preference: a bronze pod gets a premium GPU when no other is free. Pods without GPUs score 50 on nodes without
 GPUs and less on others, the less the more precious the GPUs are.
 
-Filter, only where the configuration has `allowedTiers` for the tenant or its tier: GPU pods get no other hardware.
+Filter, only where the configuration has `allowedTiers` for the tenant or its tier: GPU pods get no other hardware. Nor
+do pods with device claims, which may be for GPUs; their points are those of pods without GPUs.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hardware_tier import hardware_tiers
-from kubenexus.plugins.devices.request import needs_of
+from kubenexus.plugins.devices.request import may_claim_devices, needs_of
 from kubenexus.plugins.devices.tenant_tier import TIER_EVENT
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -45,8 +46,19 @@ CPU_ONLY: Final = {
     HardwareTier.PREMIUM: 0,
     HardwareTier.UNKNOWN: 10,
 }
-_WITHOUT_GPUS: Final = ("", "")  # signed for pods without GPUs
 _HARDWARE: Final = (HardwareTier.PREMIUM, HardwareTier.STANDARD, HardwareTier.ECONOMY)
+
+
+class SignedTenant(NamedTuple):
+    """What a pod signs: its tier, the name of a tenant that the configuration has rules for, and whether it requests
+    GPUs. A pod without GPUs and claims signs no tier."""
+
+    tier: str = ""
+    name: str = ""
+    has_gpus: bool = False
+
+
+_WITHOUT_GPUS: Final = SignedTenant()
 
 
 class TenantHardwareAffinityScore:
@@ -68,14 +80,14 @@ class TenantHardwareAffinityScore:
         self._refused_by_name = {name: _refused(labels) for name, labels in by_name.items()}
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        """Returns the tier, and the name of a tenant that the configuration has rules for."""
-        if needs_of(pod) is None:
+        has_gpus = needs_of(pod) is not None
+        if not has_gpus and not may_claim_devices(pod, nodes):
             return _WITHOUT_GPUS
         tenant = nodes.tenants.of(pod)
-        return tenant.tier, tenant.name if tenant.name in self._refused_by_name else ""
+        return SignedTenant(tenant.tier, tenant.name if tenant.name in self._refused_by_name else "", has_gpus)
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        tier, name = pod.signed.get(self.name, _WITHOUT_GPUS)
+        tier, name, _ = pod.signed.get(self.name, _WITHOUT_GPUS)
         refused = self._refused_by_name[name] if name else self._refused.get(tier)
         if refused is not None:
             verdict.reject(refused[hardware_tiers(nodes)], NOT_ALLOWED)
@@ -87,10 +99,10 @@ class TenantHardwareAffinityScore:
         return {}
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        tier, _ = pod.signed.get(self.name, _WITHOUT_GPUS)
-        if not tier and not nodes.columns.devices.count:
+        tier, _, has_gpus = pod.signed.get(self.name, _WITHOUT_GPUS)
+        if not has_gpus and not nodes.columns.devices.count:
             return NEUTRAL
-        if tier:
+        if has_gpus:
             found: IntColumn = self._points[tier][hardware_tiers(nodes)]
             return found
         own = np.where(nodes.devices.offered("") == 0, HardwareTier.NONE, hardware_tiers(nodes))
