@@ -291,6 +291,15 @@ def test_how_much_of_the_cards_a_pod_holds(pod: Pod, gpus: float) -> None:
     assert sum(each.gpus for each in cluster.usage.drain()) == gpus
 
 
+def test_a_pod_with_whole_cards_cannot_write_that_it_holds_less() -> None:
+    cluster = Cluster(h100())
+    cluster.pod(bound(gpus=8))
+    shares = tuple(DeviceShare(f"gpu-{number}", 1) for number in range(8))
+    annotations = {gpu.FRACTION.key: "0.001", gpu.DEVICES.key: devices_annotation(shares)}
+    cluster.pod(bound(gpus=8, annotations=annotations))
+    assert [usage.gpus for usage in cluster.usage.drain()] == [8]
+
+
 def test_replicas_of_a_time_sliced_card_are_parts_of_it() -> None:
     cluster = Cluster(a_node("n", gpu=8, labels={"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "4"}))
     cluster.pod(bound(gpus=2))

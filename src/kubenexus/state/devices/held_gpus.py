@@ -23,13 +23,15 @@ def holds_devices(record: PodRecord) -> bool:
 
 def held_thousandths(record: PodRecord, here: RowDevices) -> int:
     """Returns what a pod holds of the devices of its node. Devices that it requests by number and that no name stands
-    for count by their number. Claims of DRA are not counted: they are not read."""
+    for count by their number. On a node that does not share its devices each counts as a unit at least: the kubelet
+    gives no less, and the owner of a pod may write any share. Claims of DRA are not counted: they are not read."""
     amounts: Amounts = record.footprint.amounts
     left = {name: amount for name, amount in amounts if is_device_resource(name)}
     held = 0
     for slot, each in held_devices(record.device_shares, amounts, here):
         device = here.node.devices[slot]
-        held += each.share * card_part(device) // WHOLE
+        share = each.share if here.node.shared else max(each.share, unit_share(device))
+        held += share * card_part(device) // WHOLE
         if device.resource in left:
             left[device.resource] -= 1
     return held + sum(number * _unit(name, here) for name, number in left.items() if number > 0)
