@@ -11,7 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.keys import KeyEntry, KeyKind, read_key
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.workloads import Namespace
-from kubenexus.app.report.key_warnings import MAX_PODS, WISHES, KeyWarnings
+from kubenexus.app.report.key_warnings import MAX_PODS, MAX_WARNINGS, WISHES, KeyWarnings
 from kubenexus.observe.events import EventRecord
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.testing.builders import a_node, a_pod
@@ -187,6 +187,18 @@ def test_a_gang_of_thousands_keeps_the_loop_no_longer_than_one_of_dozens() -> No
     for call in range(1, 5):
         warnings.report(pods)
         assert len(recorder.records) == min(call, 3) * MAX_PODS
+
+
+def test_a_pod_with_many_values_that_cannot_be_read_gets_a_few_events_and_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recorder = Recorder()
+    keys = {spelling.key: "perhaps" for entry in WISHES for spelling in entry.spellings}
+    with caplog.at_level(logging.WARNING):
+        KeyWarnings(cast("EventRecorder", recorder)).report([a_pod("p", labels=keys, annotations=keys)])
+    assert len(recorder.records) == MAX_WARNINGS + 1
+    assert recorder.records[-1].note.endswith("more values of this pod are not clear")
+    assert len(caplog.records) == 1
 
 
 def test_long_values_are_not_kept() -> None:

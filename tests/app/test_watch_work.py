@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.keys import KEYS
+from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.watch.informers import PLAIN_POD, pod_entries, watch_target
 from kubenexus.client import kinds
 from kubenexus.client.watch_events import MAX_WORK, decode_watch_lines, portions, split_batch
@@ -57,3 +59,10 @@ def test_a_megabyte_of_pods_is_handled_in_parts_by_their_entries(spec: dict[str,
 def test_a_pod_is_work_even_if_it_is_empty() -> None:
     assert pod_entries(Pod()) == PLAIN_POD
     assert pod_entries(decode_watch_lines([line(0, terms(500))], Pod).changes[0].object) > MAX_WORK // 4
+
+
+def test_a_pod_with_many_keys_that_are_read_is_as_much_work_as_many_pods() -> None:
+    """Each value is parsed by several plugins, and may be one to warn of."""
+    wrong = dict.fromkeys(sorted(KEYS), "perhaps")
+    assert pod_entries(Pod(metadata=ObjectMeta(labels=wrong, annotations=wrong))) > 20 * PLAIN_POD
+    assert pod_entries(Pod(metadata=ObjectMeta(labels={"app": "web"}))) == PLAIN_POD

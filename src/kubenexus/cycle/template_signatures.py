@@ -10,13 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.keys import SECTIONS
+from kubenexus.api.keys import KEYS, SECTIONS
 from kubenexus.api.keys.values import OneOf, Present
 from kubenexus.api.meta import OwnerReference
 from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.state.nodes import NodeColumns
 
-_KEYS: Final = frozenset[str]().union(*(entry.keys for section in SECTIONS for entry in section.entries))
 MAX_WEIGHT: Final = 8192  # KiB of all templates: the memory outlives their pods
 _KIB: Final = 1024
 MAX_TEMPLATE: Final = 64  # KiB of a template that is remembered; most have one or two
@@ -94,11 +93,9 @@ def _owner(owner: OwnerReference) -> tuple[str, str, bool]:
 def _registered(texts: dict[str, str]) -> Texts:
     """Returns the texts with keys of the registry, in an order that does not depend on that of the object."""
     if len(texts) > _FEW_TEXTS:
-        found = [
-            (key, _distinct(key, texts[key])) for key in _KEYS if key in texts
-        ]  # a pod may have a hundred thousand
+        found = [(key, _distinct(key, texts[key])) for key in KEYS if key in texts]  # a pod may have a hundred thousand
     else:
-        found = [(key, _distinct(key, text)) for key, text in texts.items() if key in _KEYS]
+        found = [(key, _distinct(key, text)) for key, text in texts.items() if key in KEYS]
     if len(found) > 1:
         found.sort()
     return tuple(found)

@@ -12,6 +12,7 @@ from kubenexus.api.keys.entry import Index, KeyEntry, KeyKind, Section, Spelling
 from kubenexus.api.keys.reading import KeyConflict, KeyProblem, KeyReading, read_indexed_key, read_key
 
 __all__ = [
+    "KEYS",
     "SECTIONS",
     "Index",
     "KeyConflict",
@@ -44,3 +45,6 @@ SECTIONS: tuple[Section, ...] = (
     discovered.SECTION,
     scheduler.SECTION,
 )
+
+# All spellings.
+KEYS = frozenset[str]().union(*(entry.keys for section in SECTIONS for entry in section.entries))

@@ -14,6 +14,8 @@ REMEMBERED: Final = 4096  # pods that were warned, and kinds of pods whose warni
 MAX_TEXT: Final = 256  # characters of a value that are remembered: an annotation may have 256 Ki
 # Of one gang that are read or warned at once: 0.4 ms each. The others follow when the gang changes.
 MAX_PODS: Final = 50
+# Of one pod: each is an event, and a pod may have a value that cannot be read for each of fifty spellings.
+MAX_WARNINGS: Final = 4
 
 # What pods state about their kind of work, their tier and the nodes they wish for. The keys of gangs are not here: the
 # gang itself warns of those.
@@ -74,20 +76,26 @@ class KeyWarnings:
         if not warnings or before == warnings:
             return fresh
         _keep(self._warned, uid, warnings)
-        for warning in warnings:
-            if warning not in before:
-                log.warning("Pod has values that are not clear", why=warning.text, pod=pod)
-                self._recorder.record(events.key_unclear(pod, *warning), pod.spec.scheduler_name)
+        new = [warning for warning in warnings if warning not in before]
+        if new:
+            log.warning("Pod has values that are not clear", why="; ".join([each.text for each in new]), pod=pod)
+        for warning in new:
+            self._recorder.record(events.key_unclear(pod, *warning), pod.spec.scheduler_name)
         return True
 
 
 def pod_warnings(pod: Pod) -> list[KeyWarning]:
-    """Returns a warning for each value that cannot be read, or that another spelling contradicts."""
+    """Returns a warning for each value that cannot be read, or that another spelling contradicts; of many, the first
+    ones and how many more there are."""
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     found = [KeyWarning(events.DEVICES_UNCLEAR, text) for text in need_warnings(pod)]
     wishes = [text for entry in WISHES for text in read_key(entry, labels, annotations).warnings]
     # Each once: two entries share the key of pods that fill gaps.
-    return found + [KeyWarning(events.PLACEMENT_UNCLEAR, text) for text in dict.fromkeys(wishes)]
+    found += [KeyWarning(events.PLACEMENT_UNCLEAR, text) for text in dict.fromkeys(wishes)]
+    beyond = len(found) - MAX_WARNINGS
+    if beyond > 0:
+        found[MAX_WARNINGS:] = [KeyWarning(found[-1].reason, f"{beyond} more values of this pod are not clear")]
+    return found
 
 
 def _stated(pod: Pod) -> Hashable:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kubenexus.api.keys import gang, gpu, tenant
+from kubenexus.api.keys import KEYS, gang, gpu, tenant
 from kubenexus.client import kinds
 from kubenexus.testing.large.large_cluster import Item
 from kubenexus.testing.large.objects import node
@@ -11,6 +11,7 @@ from kubenexus.testing.large.pods import ANNOTATION_BYTES, GPU, Json, plain
 
 _QUEUE: Final = "queue"
 _PODS_PER_NODE: Final = 100
+_OF_SINGLE_PODS: Final = sorted(KEYS.difference(*(entry.keys for entry in gang.SECTION.entries)))
 
 
 class LargeGroup(NamedTuple):
@@ -76,6 +77,16 @@ def _pods_on_gpu_nodes(number: int) -> list[Item]:
     return [*(Item(kinds.NODES, each) for each in nodes), *_items(pods)]
 
 
+def _unclear_pods(number: int) -> list[Item]:
+    """GPU pods with values that cannot be read, each with texts of its own, for all keys but those of gangs."""
+    pods = [plain(f"unclear-{i}") for i in range(number)]
+    for i, pod in enumerate(pods):
+        pod["metadata"]["labels"] |= dict.fromkeys(_OF_SINGLE_PODS, f"label-{i}")
+        pod["metadata"]["annotations"] = dict.fromkeys(_OF_SINGLE_PODS, f"annotation-{i}")
+        _ask(pod, "100m", gpus=True)
+    return _items(pods)
+
+
 def _ask(pod: Json, cpu: str, gpus: bool) -> None:
     """Sets the requests of a pod: CPU, and perhaps a GPU."""
     resources = pod["spec"]["containers"][0]["resources"]
@@ -116,5 +127,6 @@ GROUPS: Final[dict[str, LargeGroup]] = {
     "members of a gang with long values": LargeGroup(_members_with_long_values, _relabel_one, 60),
     "pods with a controller each": LargeGroup(_own_controllers, _relabel_all, 5_000),
     "pods of a queue whose tier changes": LargeGroup(_pods_of_a_queue, _raise_tier, 5_000),
+    "pods whose values cannot be read": LargeGroup(_unclear_pods, _relabel_all, 1_500),
     "pods on GPU nodes that get a price": LargeGroup(_pods_on_gpu_nodes, _price, 5_000),
 }
