@@ -16,7 +16,8 @@ from kubenexus.state.tenants import own_tiers
 SYSTEM_CRITICAL: Final = 2_000_000_000  # priorities from here on are the system's
 _CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-critical"})
 _MIRROR: Final = "kubernetes.io/config.mirror"
-_SOURCE: Final = "kubernetes.io/config.source"
+# By kind and API version: owners of pods that are never victims. A kind of another group may be any tenant's.
+_EXEMPT_OWNERS: Final = frozenset({("Node", "v1"), ("DaemonSet", "apps/v1")})
 _MAX_INTERNED: Final = 10_000
 
 
@@ -63,13 +64,15 @@ def saved_at(pod: Pod) -> float:
 
 
 def _exempt(pod: Pod) -> bool:
-    spec, annotations = pod.spec, pod.metadata.annotations
+    """What a tenant can write does not count: the API server rejects a mirror annotation on a pod without a node, and
+    the garbage collector deletes a pod whose owner of these kinds does not exist."""
+    spec = pod.spec
     if spec.priority >= SYSTEM_CRITICAL or spec.priority_class_name in _CRITICAL_CLASSES:
         return True
     for owner in pod.metadata.owner_references:
-        if owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.controller):
+        if owner.controller and (owner.kind, owner.api_version) in _EXEMPT_OWNERS:
             return True
-    return _MIRROR in annotations or annotations.get(_SOURCE, "api") != "api"
+    return _MIRROR in pod.metadata.annotations
 
 
 def _gang(pod: Pod) -> GangClaim | None:

@@ -113,6 +113,20 @@ def test_these_are_never_victims(pod: Pod) -> None:
     assert victims(decide(URGENT, a_ledger(two_cpus("n1"), [pod]))) == []
 
 
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(
+            with_meta(full("n1"), annotations={"kubernetes.io/config.source": "file"}), id="the mark of a static pod"
+        ),
+        pytest.param(owned(full("n1"), "DaemonSet", "example.com/v1"), id="a DaemonSet of another API group"),
+        pytest.param(owned(full("n1"), "Node", "example.com/v1"), id="a Node of another API group"),
+    ],
+)
+def test_what_a_tenant_can_write_does_not_keep_its_pods_from_being_victims(pod: Pod) -> None:
+    assert victims(decide(URGENT, a_ledger(two_cpus("n1"), [pod]))) == ["on-n1"]
+
+
 @pytest.mark.parametrize("priority", [2_000_000_000, 2_000_001_000])
 def test_critical_priorities_are_never_victims_of_higher_ones(priority: int) -> None:
     most = a_pod("most", cpu=2, priority=priority + 1)
