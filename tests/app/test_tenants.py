@@ -182,6 +182,7 @@ def test_a_name_raises_no_tier_without_a_queue_and_with_one_it_does() -> None:
         watches.see(
             msgspec.structs.replace(a_namespace(), metadata=ObjectMeta(name="default", labels={NAME: "ml-prod"}))
         )
+        watches.see(PLAIN_QUOTA)
         fixture.nodes(a_gpu_node())
         fixture.pods(waits)
         await fixture.work()

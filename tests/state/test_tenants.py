@@ -69,7 +69,7 @@ GOLD_QUEUE, SILVER_QUEUE = a_local_queue(annotations={TIER: "gold"}), a_local_qu
             {}, SILVER_QUEUE, QUOTA, RESEARCH, ("gpus", "silver"), id="the LocalQueue's, named after its quota"
         ),
         pytest.param({}, GOLD_QUEUE, QUOTA, RESEARCH, ("gpus", "gold"), id="as an annotation"),
-        pytest.param({TIER: "bronze"}, GOLD_QUEUE, QUOTA, RESEARCH, ("gpus", "gold"), id="before the namespace's"),
+        pytest.param({TIER: "bronze"}, GOLD_QUEUE, QUOTA, RESEARCH, ("gpus", "bronze"), id="at most the namespace's"),
         pytest.param({TIER: "gold"}, SILVER_QUEUE, QUOTA, RESEARCH, ("gpus", "silver"), id="also if it is lower"),
         pytest.param({}, GOLD_QUEUE, None, RESEARCH, ("default", "bronze"), id="no such ClusterQueue"),
         pytest.param(
@@ -121,18 +121,26 @@ GOLD_QUEUE, SILVER_QUEUE = a_local_queue(annotations={TIER: "gold"}), a_local_qu
             ("default", "bronze"),
             id="a queue of another namespace",
         ),
-        pytest.param({NAME: "ml-prod"}, a_local_queue(), None, RESEARCH, ("ml-prod", "gold"), id="prod is gold"),
+        pytest.param({NAME: "ml-prod"}, a_local_queue(), QUOTA, RESEARCH, ("ml-prod", "gold"), id="prod is gold"),
         pytest.param(
-            {NAME: "Production_ml"}, a_local_queue(), None, RESEARCH, ("Production_ml", "gold"), id="production"
+            {NAME: "ml-prod"},
+            a_local_queue(),
+            None,
+            RESEARCH,
+            ("ml-prod", "bronze"),
+            id="prod, but no such ClusterQueue",
         ),
         pytest.param(
-            {NAME: "ml.staging"}, a_local_queue(), None, RESEARCH, ("ml.staging", "silver"), id="staging is silver"
+            {NAME: "Production_ml"}, a_local_queue(), QUOTA, RESEARCH, ("Production_ml", "gold"), id="production"
         ),
         pytest.param(
-            {NAME: "product-dev"}, a_local_queue(), None, RESEARCH, ("product-dev", "bronze"), id="words are whole"
+            {NAME: "ml.staging"}, a_local_queue(), QUOTA, RESEARCH, ("ml.staging", "silver"), id="staging is silver"
         ),
         pytest.param(
-            {NAME: "ml-prod"}, a_local_queue(), None, {}, ("ml-prod", "bronze"), id="only for pods with a queue"
+            {NAME: "product-dev"}, a_local_queue(), QUOTA, RESEARCH, ("product-dev", "bronze"), id="words are whole"
+        ),
+        pytest.param(
+            {NAME: "ml-prod"}, a_local_queue(), QUOTA, {}, ("ml-prod", "bronze"), id="only for pods with a queue"
         ),
         pytest.param({NAME: "ml-prod"}, None, None, RESEARCH, ("ml-prod", "bronze"), id="only if there is that queue"),
         pytest.param(
@@ -332,13 +340,13 @@ def test_nothing_is_kept_of_namespaces_that_are_gone() -> None:
 
 
 def test_the_tier_of_a_local_queue_counts_while_its_cluster_queue_exists() -> None:
-    tenants, pod = tenants_of({TIER: "silver"}, GOLD_QUEUE, None, ()), a_pod("p", labels=RESEARCH)
-    assert tenants.of(pod) == ("default", "silver")
+    tenants, pod = tenants_of({}, GOLD_QUEUE, None, ()), a_pod("p", labels=RESEARCH)
+    assert tenants.of(pod) == ("default", "bronze")
     tenants.take_changed()
     tenants.set_cluster_queue(QUOTA)
     assert (tenants.of(pod), tenants.take_changed()) == (("gpus", "gold"), ["default"])
     tenants.remove_cluster_queue("gpus")
-    assert (tenants.of(pod), tenants.take_changed()) == (("default", "silver"), ["default"])
+    assert (tenants.of(pod), tenants.take_changed()) == (("default", "bronze"), ["default"])
 
 
 def test_a_tier_that_cannot_be_read_is_a_warning_once_and_again_when_it_changes() -> None:

@@ -2,7 +2,8 @@
 
 The tier is the first of these that is set:
 
-    1. the key `tenant.kubenexus.io/tier` of the LocalQueue that the pod names, at most that of its ClusterQueue
+    1. the key `tenant.kubenexus.io/tier` of the LocalQueue that the pod names, at most that of its ClusterQueue, or of
+       the namespace if the ClusterQueue has none
     2. that key of the ClusterQueue
     3. that label of the namespace
     4. for a pod that names a LocalQueue: a word in the label `tenant.kubenexus.io/name` of the namespace
@@ -310,12 +311,11 @@ class Tenants:
         the ClusterQueue: LocalQueues of different tenants often have the same."""
         read, most = self._namespaces.get(namespace, _UNKNOWN), self._most(namespace, queue.cluster_queue)
         stated = "" if most is None else queue.tier  # else a tenant who may create LocalQueues would choose its tier
-        tier, source = lower(stated, most) if stated and most else stated or most or "", ""
+        limit = most or read.tier
+        tier, source = lower(stated, limit) if stated and limit else stated or limit, ""
         if tier:
-            source = "LocalQueue" if queue.tier else "ClusterQueue"
-        elif read.tier:
-            tier, source = read.tier, "namespace label"
-        elif read.name:
+            source = "LocalQueue" if stated else "ClusterQueue" if most else "namespace label"
+        elif read.name and most is not None:
             tier, source = _from_words(read.name), "name of the tenant"
         called = read.name or (namespace if most is None else queue.cluster_queue)
         given = _Given(Tenant(called, tier or BRONZE), source)

@@ -17,6 +17,7 @@ class VictimColumns:
     """One entry for each pod that counts on a node.
 
         kind    its index in `kinds`
+        started when it started, infinite if it has not
         since   since when its work would be lost: its start, or its last checkpoint; infinite if it has not started
         budget  the code of its PodDisruptionBudget
 
@@ -27,19 +28,20 @@ class VictimColumns:
         self.kinds = PodKinds()
         self.budgets = DisruptionBudgets()
         self.kind = np.zeros(64, np.int64)
-        self.since = np.full(64, np.inf)
+        self.started, self.since = np.full(64, np.inf), np.full(64, np.inf)
         self.budget = np.full(64, NO_BUDGET, np.int64)
         self.records: list[PodRecord | None] = [None] * 64
         self.slot_of: dict[str, int] = {}  # by UID
 
     def grow(self, capacity: int) -> None:
         self.kind, self.since = grow(self.kind, capacity), grow(self.since, capacity)
+        self.started = grow(self.started, capacity)
         self.budget = grow(self.budget, capacity, NO_BUDGET)
         self.records += [None] * (capacity - len(self.records))
 
     def add(self, slot: int, record: PodRecord) -> None:
         self.kind[slot] = self.kinds.enter(record, record.labels.get(_QUEUE))
-        self.since[slot] = work_begins(record)
+        self.started[slot], self.since[slot] = record.started_at, work_begins(record)
         self.budget[slot] = self.budgets.code_of(record) if len(self.budgets) else NO_BUDGET
         self.records[slot] = record
         self.slot_of.setdefault(record.uid, slot)  # a pod that counts twice, in a trial, keeps its own slot
@@ -57,7 +59,7 @@ class VictimColumns:
             return
         self.kinds.leave(int(self.kind[slot]))
         self.kind[slot] = self.kinds.enter(record, record.labels.get(_QUEUE))
-        self.since[slot] = work_begins(record)
+        self.started[slot], self.since[slot] = record.started_at, work_begins(record)
         self.budget[slot] = self.budgets.code_of(record)
 
     def select_again(self, slots: list[int]) -> None:

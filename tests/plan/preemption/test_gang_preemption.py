@@ -138,6 +138,15 @@ def test_a_driver_may_go_once_its_gang_is_complete() -> None:
     assert victims(decide(URGENT, a_ledger(two_cpus("n1"), [driver]))) == ["on-n1"]
 
 
+def test_a_driver_may_go_if_its_gang_has_not_formed_for_ten_minutes() -> None:
+    labels = {**in_gang("g", 3), "spark-role": "driver"}
+    young, old = (
+        full("n1", labels=labels, status=started(at)) for at in ("2027-01-15T07:55:00Z", "2027-01-15T07:45:00Z")
+    )
+    assert victims(decide(URGENT, a_ledger(two_cpus("n1"), [young]))) == []
+    assert victims(decide(URGENT, a_ledger(two_cpus("n1"), [old]))) == ["on-n1"]
+
+
 def test_a_pod_with_policy_never_preempts_none() -> None:
     decision = decide(a_pod("u", cpu=2, priority=9, preemption_policy="Never"), a_ledger(two_cpus("n1"), [full("n1")]))
     assert decision.preemption is None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, GangTable
 from kubenexus.state.pods import PodRecord, endless
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import RANKS
+
+# Seconds for which the driver of a gang that forms is no victim. Labels cost nothing: without an end a pod could call
+# itself the driver of a gang that never forms.
+DRIVER_GRACE: Final = 600.0
 
 
 class GangColumns(NamedTuple):
@@ -164,7 +168,8 @@ def victim_pool(
         return VictimPool(columns, now, chosen, rows, priority, GangColumns(gang, none, none > 0))
     gangs.refresh(snapshot.pod_groups)
     chosen &= gang != gangs.codes.get(job.key, -2)
-    found = _gang_columns(chosen, rows >= 0, gang, gangs, (flags & DRIVER) > 0)
+    drivers = ((flags & DRIVER) > 0) & (now - victims.started[: len(rows)] < DRIVER_GRACE)
+    found = _gang_columns(chosen, there, gang, gangs, drivers)
     return VictimPool(columns, now, chosen, rows, _levels(chosen, priority, found), found)
 
 
