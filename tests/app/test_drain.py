@@ -3,6 +3,7 @@ have run in the end."""
 
 import random
 from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -67,3 +68,21 @@ def test_f04_interleaved_gangs_on_two_machines_always_drain(part: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_f04_sixty_of_them_do(seed: int) -> None:
     drained(seed, gangs=60)
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["decided at the end", "decided after each role"])
+def test_f07_jobs_of_two_roles_hold_nothing_while_one_role_is_missing(between: bool) -> None:
+    roles = {"left-launcher": 1, "left-worker": 2, "right-launcher": 1, "right-worker": 2}  # with GPUs of each member
+    for order in permutations(roles):
+        fixture = DecisionFixture()
+        fixture.nodes(a_node("n0", gpu=1), a_node("n1", gpu=2))  # room for one launcher and one worker
+        for role in order:
+            fixture.come(a_member(role, role.partition("-")[0], 2, gpu=roles[role]))
+            if between:
+                fixture.work()
+        for _ in range(2):
+            fixture.work()
+            running = sorted(fixture.where())
+            assert running in (["left-launcher", "left-worker"], ["right-launcher", "right-worker"]), order
+            fixture.end(*running)
+            fixture.clock.advance(30)
