@@ -30,12 +30,18 @@ _numbers = itertools.count()
 
 class Preempting:
     """A full cluster, and jobs of so many members of `cpu` cores that preempt. `mixed`: half of the pods are in gangs,
-    and the others have budgets. `important` pods of each node may not go."""
+    and the others have budgets. `important` pods of each node may not go. On each of the first `preempted` nodes a pod
+    waits for the end of its victims."""
 
-    def __init__(self, nodes: int, members: int, cpu: int, *, mixed: bool = False, important: int = 0) -> None:
+    def __init__(
+        self, nodes: int, members: int, cpu: int, *, mixed: bool = False, important: int = 0, preempted: int = 0
+    ) -> None:
         self.members, self.cpu = members, cpu
         self.ledger = _full(nodes, mixed, important)
-        self.planner = Planner(profile_plugins(), gang_preemption=PreemptionPolicy())
+        self.planner = Planner(profile_plugins(), gang_preemption=PreemptionPolicy(), upstream_reasons=False)
+        for node in range(preempted):
+            job, victims = self._job(), {f"uid-low-{node}-{number}" for number in range(EACH)}
+            self.ledger.begin_preemption(job.key, [(job.pods[0], f"n{node}")], victims)
 
     def decide(self) -> float:
         job, snapshot = self._job(), self.ledger.snapshot()
@@ -95,6 +101,10 @@ CASES: dict[str, Callable[[int], Round]] = {
     "pod": lambda nodes: Preempting(nodes, 1, 3).judged(True),
     "pod, budgets and gangs": lambda nodes: Preempting(nodes, 1, 3, mixed=True).judged(True),
     "pod, hopeless": lambda nodes: Preempting(nodes, 1, 3, important=2).judged(False),
+    "pod beside 1,000 that wait": lambda nodes: Preempting(nodes, 1, 3, preempted=min(nodes // 2, 1_000)).judged(True),
     "gang of 100": lambda nodes: Preempting(nodes, 100, 2).judged(True),
+    "gang of 8 beside 1,000 that wait": lambda nodes: Preempting(nodes, 8, 3, preempted=min(nodes // 2, 1_000)).judged(
+        True
+    ),
 }
 LIMITS = {"pod": 150.0, "pod, budgets and gangs": 250.0, "pod, hopeless": 250.0, "gang of 100": 3000.0}  # kernels

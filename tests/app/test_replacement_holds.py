@@ -204,7 +204,7 @@ def test_holes_are_few_and_carry_no_terms_since_every_decision_looks_at_them(nam
     async def life(fixture: SchedulerFixture) -> None:
         large_gangs(fixture, 2 * replacement_holds.MAX_HOLDS_OF_NAMESPACE, namespaces)
         assert held(fixture) == count
-        assert not any(each.terms for found in fixture.ledger.nominated_and_held().values() for each in found)
+        assert not any(each.terms for found in fixture.ledger.nominated_and_held().values() for each in found.values())
 
     scheduler_test(life)
 

@@ -5,6 +5,7 @@ without it. The nominated pods are added to the columns, the filters compute jus
 restored.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_table import ClassTable
 from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
@@ -39,11 +41,13 @@ def filter_with_nominated_pods(
         return None
     columns = snapshot.nodes
     answers = []
-    for node, nominees in waiting.items():
+    for node in waiting if everywhere else _on_feasible_rows(waiting, table, columns):
         row = columns.row_of.get(node)
-        if row is None or (not everywhere and not table.feasible.item(row)):
+        if row is None:
             continue
-        standing = [nominee for nominee in nominees if counts_beside(nominee, pod) and nominee.key not in seated]
+        standing = [
+            nominee for nominee in waiting[node].values() if counts_beside(nominee, pod) and nominee.key not in seated
+        ]
         if standing:
             table.work.rows += len(standing) + 1  # each is added to the row, which is computed then
             answers.append((row, _with(standing, row, table, snapshot)))
@@ -54,6 +58,15 @@ def filter_with_nominated_pods(
     for i, column in enumerate(filters):
         column.fill(np.array([bits[i] for _, bits in answers], np.uint64))
     return NominatedResult(np.array([row for row, _ in answers], np.int64), filters)
+
+
+def _on_feasible_rows(waiting: Mapping[str, Any], table: ClassTable, columns: NodeColumns) -> list[str]:
+    """Returns the nodes with nominated pods that the class fits without them."""
+    rows = np.flatnonzero(table.feasible)
+    if len(rows) < len(waiting):
+        return [name for name in map(columns.names.__getitem__, rows.tolist()) if name in waiting]
+    row_of, feasible = columns.row_of, table.feasible
+    return [node for node in waiting if (row := row_of.get(node)) is not None and feasible.item(row)]
 
 
 def _with(nominees: list[PodRecord], row: int, table: ClassTable, snapshot: Snapshot) -> list[int]:

@@ -12,6 +12,8 @@ from kubenexus.state.preemptions import PendingPreemption, Preemptions
 from kubenexus.state.reservations.table import ReservationRecord, ReservedCapacity
 from kubenexus.state.tenants import Tenants
 
+NominatedPods = dict[str, dict[str, PodRecord]]  # by node and key
+
 
 class KeptCapacity(ClusterObjects):
     """The part of the ledger that keeps capacity for pods to come."""
@@ -22,7 +24,7 @@ class KeptCapacity(ClusterObjects):
         self.preemptions = Preemptions()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
-        self._nominated_and_held: tuple[int, dict[str, list[PodRecord]]] = (-1, {})  # as of a generation
+        self._nominated_and_held: tuple[int, NominatedPods] = (-1, {})  # as of a generation
 
     def begin_preemption(
         self,
@@ -80,18 +82,28 @@ class KeptCapacity(ClusterObjects):
         """Returns the pods that the API server nominates to this node and that are not placed yet."""
         return [n for key, n in self._nominations.on(node).items() if key not in self.pods]
 
-    def nominated_and_held(self) -> dict[str, list[PodRecord]]:
-        """Returns by node the records that count there before other pods: nominees and held capacity. Every decision
-        calls this several times, and mostly the result is empty. The caller must not change it."""
+    def nominated_and_held(self) -> NominatedPods:
+        """Returns by node and key the records that count there before other pods: nominees and held capacity. Every
+        decision calls this several times, and mostly the result is empty. The caller must not change it."""
         nominated, held = self._nominations.by_node, self._holds.by_node
         if not nominated and not held:
             return {}
         generation, found = self._nominated_and_held
         if generation != self.generation:
-            nodes = dict.fromkeys((*nominated, *held))
-            found = {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
+            found = self._without_placed(nominated)
+            if held:
+                found = {**found, **{node: {**found.get(node, {}), **records} for node, records in held.items()}}
             self._nominated_and_held = self.generation, found
         return found
+
+    def _without_placed(self, nominated: NominatedPods) -> NominatedPods:
+        """Leaves out pods that are placed already. Hundreds of pods may be nominated, of which few are."""
+        placed = self._nominations.keys & self.pods.keys()
+        if not placed:
+            return nominated
+        nodes = {self._nominations.node_of(key) for key in placed}
+        left = {node: {key: each for key, each in nominated[node].items() if key not in placed} for node in nodes}
+        return {**nominated, **left}
 
     @property
     def nominated_nodes(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Capacity on nodes that is reserved for pods which do not count there yet, by node and by pod."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, KeysView
 
 from kubenexus.state.pods import PodRecord
 
@@ -17,6 +17,11 @@ class Nominations:
     def __iter__(self) -> Iterator[str]:
         """Iterates over the keys of the pods."""
         return iter(self._node_of)
+
+    @property
+    def keys(self) -> KeysView[str]:
+        """The keys of all nominated pods."""
+        return self._node_of.keys()
 
     def on(self, node: str) -> dict[str, PodRecord]:
         """Returns the records on a node by key, in order of arrival."""

@@ -15,6 +15,7 @@ from kubenexus.state.reservations.table import ReservationTable
 from kubenexus.state.transaction import Transaction
 
 if TYPE_CHECKING:
+    from kubenexus.state.kept_capacity import NominatedPods
     from kubenexus.state.ledger import Ledger
 
 
@@ -66,6 +67,6 @@ class Snapshot:
         pods = self._ledger.pods
         return frozenset(pods[key].uid for key in self.reservations.users(owned, priority) if key in pods)
 
-    def nominees(self) -> dict[str, list[PodRecord]]:
-        """Returns nominated pods and held capacity by node name."""
+    def nominees(self) -> NominatedPods:
+        """Returns nominated pods and held capacity by node name and key."""
         return self._ledger.nominated_and_held()

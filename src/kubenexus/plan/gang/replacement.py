@@ -19,7 +19,7 @@ def held_for(job: Job, snapshot: Snapshot) -> Mapping[str, Amounts]:
     held: dict[str, Amounts] = {}
     nominees = snapshot.nominees() if job.hold_keys else {}
     for node, records in nominees.items():
-        for record in records if node in snapshot.nodes.row_of else ():
+        for record in records.values() if node in snapshot.nodes.row_of else ():
             if record.key in job.hold_keys:
                 amounts = held.setdefault(node, {})
                 for name, amount in (*record.footprint.amounts, ("pods", 1)):

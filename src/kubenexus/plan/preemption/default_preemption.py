@@ -122,7 +122,7 @@ class DefaultPreemption:
             victims = [each for each in snapshot.on_node(node) if each.priority < pod.spec.priority]
             victims = [each for each in victims if each.uid not in reserved] if reserved else victims
             removed += len(victims)
-            nominated = [each for each in waiting.get(node, ()) if counts_beside(each, pod)]
+            nominated = [each for each in waiting.get(node, {}).values() if counts_beside(each, pod)]
             with snapshot.attempt() as transaction:
                 trial = NodeTrial(classified, self._class_cache, row, snapshot, transaction, nominated)
                 outcome = select_victims_on_node(trial, node, victims, snapshot.disruption_budgets)

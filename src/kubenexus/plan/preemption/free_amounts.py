@@ -32,12 +32,21 @@ class FreeAmounts:
             self.now[i] = alloc - view.used(name)
             if view.is_device_class_resource(name):
                 self.now[i][alloc == 0] = np.inf  # device claims provide it there
-        for row, nominees in promised.items():
-            for nominee in nominees:
-                amounts = {"pods": 1, **dict(nominee.footprint.amounts)}
-                self.now[:, row] -= [amounts.get(name, 0) for name in self.names]
+        self._subtract(promised)
         self._all: Any = None
         self.each = [pool.amounts(name) for name in self.names]  # what each victim frees
+
+    def _subtract(self, promised: Mapping[int, list[PodRecord]]) -> None:
+        """Subtracts what is promised. Pods of one template have one footprint, and there may be thousands of them."""
+        rows_by: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        for row, nominees in promised.items():
+            for nominee in nominees:
+                rows_by.setdefault(nominee.footprint.amounts, []).append(row)
+        for each, rows in rows_by.items():
+            amounts = {"pods": 1, **dict(each)}
+            for i, name in enumerate(self.names):
+                if amounts.get(name):
+                    np.subtract.at(self.now[i], rows, amounts[name])
 
     def with_victims(self, level: int | None = None) -> Any:
         """Returns what would be free if all victims up to a level were gone. The caller must not write into it."""

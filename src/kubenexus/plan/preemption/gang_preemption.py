@@ -117,7 +117,8 @@ class GangPreemption:
         classified = self._class_cache.lookup(pod, columns)
         if classified.rejection is not None and classified.rejection.plugin == POD_LIMITS:
             return None
-        yielding = filter_with_nominated_pods(pod, classified.table, snapshot)
+        # On all other rows some pod would have to go in any case, and trials there count the nominated pods.
+        yielding = filter_with_nominated_pods(pod, classified.table, snapshot, everywhere=False)
         potential = NodeOutcomes(classified, columns, yielding).potential
         amounts = member_amounts(MemberClass(classified, [pod]), columns)
         promised = promised_to_others(job, snapshot)
@@ -231,7 +232,7 @@ def promised_to_others(job: Job, snapshot: Snapshot) -> Promised:
     for node, nominees in snapshot.nominees().items():
         standing = [
             each
-            for each in nominees
+            for each in nominees.values()
             if each.priority >= least and each.uid not in members and each.key not in job.hold_keys
         ]
         if standing and node in rows:
