@@ -29,12 +29,19 @@ def test_however_many_wait_for_volumes_others_are_decided_and_only_their_like_ar
         assert dispatcher.open_count == 5000
         assert dispatcher.backlog.admits("evil")
         said = f'running PreBind plugin "Slow": {MAX_PER_NAMESPACE} pods of this namespace wait for volumes already'
-        assert dispatcher.crowded([a_pod("volume-x", namespace="evil")]) == said
-        assert dispatcher.crowded([a_pod("x", namespace="evil"), a_pod("volume-x", namespace="evil")]) == said
-        assert dispatcher.crowded([a_pod("x", namespace="evil")]) == ""
-        assert dispatcher.crowded([a_pod("volume-x", namespace="good")]) == ""
+        assert dispatcher.prebind_runner.reason_to_postpone([a_pod("volume-x", namespace="evil")]) == said
+        assert (
+            dispatcher.prebind_runner.reason_to_postpone(
+                [a_pod("x", namespace="evil"), a_pod("volume-x", namespace="evil")]
+            )
+            == said
+        )
+        assert dispatcher.prebind_runner.reason_to_postpone([a_pod("x", namespace="evil")]) == ""
+        assert dispatcher.prebind_runner.reason_to_postpone([a_pod("volume-x", namespace="good")]) == ""
         await dispatcher.close(1.0)
-        assert dispatcher.crowded([a_pod("volume-x", namespace="evil")]) == "", "they wait no longer"
+        assert dispatcher.prebind_runner.reason_to_postpone([a_pod("volume-x", namespace="evil")]) == "", (
+            "they wait no longer"
+        )
 
     asyncio.run(life())
 

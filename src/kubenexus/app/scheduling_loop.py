@@ -254,7 +254,7 @@ class SchedulingLoop:
         job = attempt.job
         profile = job.profile
         planner = self._planners[profile]
-        problem = self._dispatcher.crowded(job.pods)
+        problem = self._dispatcher.prebind_runner.reason_to_postpone(job.pods)
         if problem:
             self._queue.bind_failed(attempt)
             self._pod_reporter.report_error(job, problem)

@@ -24,10 +24,9 @@ a lost answer.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from random import Random
 
-from kubenexus.api.core import Pod
 from kubenexus.base.clock import Sleep
 from kubenexus.bind.backlog import NamespaceBacklog
 from kubenexus.bind.bind_result import BOUND, BindResult, BindStatus, result_of_error, result_of_pod
@@ -37,12 +36,10 @@ from kubenexus.bind.job_binding import (
     JobBinding,
     JobBoundCallback,
     PodBinding,
-    PreBind,
-    UnBind,
     WriteGuard,
 )
 from kubenexus.bind.job_progress import NO_CHECKS, JobProgress, SendChecks
-from kubenexus.bind.prebind_waits import PreBindWaits
+from kubenexus.bind.prebind_runner import ENDING, PreBindRunner
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
 from kubenexus.client.fair_slots import FairSlots, Slot
@@ -57,7 +54,6 @@ PATIENCE = 1.0  # seconds for which less urgent calls wait at most while binds d
 MIN_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
 OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: binds would only pile up
 
-ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
 
 
@@ -78,11 +74,10 @@ class Dispatcher:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._api, self._guard, self._on_results, self._rng, self._sleep = api, guard, on_results, rng, sleep
-        self._limit, self._hooks, self._checks = limit, hooks, checks
+        self._limit, self._post_binds, self._checks = limit, hooks.post_binds, checks
         self._slots = FairSlots(limit, delay=checks.delay, changed=self._moved, speed_changed=self._speed_changed)
         self._open: set[asyncio.Task[None]] = set()
-        self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
-        self._waits = PreBindWaits()
+        self.prebind_runner = PreBindRunner(hooks.pre_binds, checks.problem)
         self.backlog = NamespaceBacklog(self._slots.queue, self._go_on)
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # no bind waits for a slot
@@ -97,17 +92,6 @@ class Dispatcher:
         """Whether the loop should wait before it decides more: the API server is away, or as many binds are under way
         as may be. `wake` is called when the loop may go on."""
         return self._resting or self.backlog.full
-
-    def crowded(self, pods: Sequence[Pod]) -> str:
-        """Why a job of one namespace is not to be decided now; "" if it may be. The job may have to wait in a PreBind
-        plugin in which as many pods of its namespace wait as may."""
-        namespace = pods[0].metadata.namespace
-        for point in self._hooks.pre_binds if self._waits.jobs else ():
-            many = self._waits.reached(point.name, namespace)
-            if many and any(point.may_concern(pod) for pod in pods):
-                said = f"{many} pods of this namespace wait for {point.awaited} already"
-                return f'running PreBind plugin "{point.name}": {said}'
-        return ""
 
     @property
     def open_count(self) -> int:
@@ -140,8 +124,7 @@ class Dispatcher:
         """Begins no further job, and waits up to `patience` seconds for those whose binds have begun. Returns how many
         were cancelled then."""
         self._closing = True
-        for task in self._preparing:
-            task.cancel()  # volumes may take minutes, and nothing was sent yet
+        self.prebind_runner.close()
         if not self._open:
             return 0
         _, left = await asyncio.wait(self._open, timeout=patience)
@@ -159,33 +142,19 @@ class Dispatcher:
         except Exception as error:  # before the first bind: a bug here or in a plugin loses no pod
             self._checks.problem("preparing a bind", error)
             results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
-        await self._take_back(job_binding.pod_bindings, results)
+        await self.prebind_runner.take_back(job_binding.pod_bindings, results)
         try:
             self._on_results(job_binding, results)
         except Exception as error:
             self._checks.problem("applying the results of a bind", error)
 
-    async def _take_back(self, pod_bindings: Sequence[PodBinding], results: Sequence[BindResult]) -> None:
-        """Lets PreBind plugins take back what they wrote for pods that are not bound."""
-        unbound = [
-            each for each, result in zip(pod_bindings, results, strict=True) if result.status is not BindStatus.BOUND
-        ]
-        if not unbound:
-            return
-        for point in self._hooks.pre_binds:
-            for each in unbound:
-                if isinstance(point, UnBind) and point.concerns(each):
-                    try:
-                        await point.un_bind(each)
-                    except Exception as error:
-                        self._checks.problem("taking back what was written before a bind", error)
-
     async def _outcomes(self, job_binding: JobBinding) -> list[BindResult]:
         pod_bindings, progress = job_binding.pod_bindings, JobProgress(job_binding)
-        if self._hooks.pre_binds:
-            result = await self._prepared(pod_bindings)
-            if result is not None:
-                return [result] * len(pod_bindings)
+        result = await self.prebind_runner.run(pod_bindings)
+        if result is not None:
+            if result.status is BindStatus.REJECTED:
+                self._slots.queue.failed(_namespace(pod_bindings), result.message)
+            return [result] * len(pod_bindings)
         problem = self._unwanted(progress) if len(pod_bindings) > 1 else ""
         if problem:  # no need to wait for a slot
             return [BindResult(BindStatus.NOT_SENT, problem)] * len(pod_bindings)
@@ -198,43 +167,13 @@ class Dispatcher:
         finally:
             self.backlog.ended(_namespace(pod_bindings), len(pod_bindings))
 
-    async def _prepared(self, pod_bindings: tuple[PodBinding, ...]) -> BindResult | None:
-        """Runs the PreBind plugins. Returns the result of all members if the job ends here."""
-        task = asyncio.current_task()
-        if self._closing or task is None:
-            return BindResult(BindStatus.NOT_SENT, ENDING)
-        self._preparing.add(task)
-        try:
-            problem = await self._prepare(pod_bindings)
-        except asyncio.CancelledError:
-            if not self._closing:
-                raise
-            task.uncancel()
-            return BindResult(BindStatus.NOT_SENT, ENDING)
-        finally:
-            self._preparing.discard(task)
-        if not problem:
-            return None
-        self._slots.queue.failed(_namespace(pod_bindings), problem)
-        return BindResult(BindStatus.REJECTED, problem)
-
-    async def _prepare(self, pod_bindings: tuple[PodBinding, ...]) -> str:
-        for point in self._hooks.pre_binds:
-            concerned = [each for each in pod_bindings if point.concerns(each)]
-            if concerned:
-                with self._waits.waiting(point.name, pod_bindings[0].pod.metadata.namespace, len(concerned)):
-                    problem = await _all_pass(point, concerned)
-                if problem:
-                    return f'running PreBind plugin "{point.name}": {problem}'
-        return ""
-
     async def _bind(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
         result = await self._sure(self._in_turn(pod_binding, progress))
         while result.status.is_unresolved:
             result = await self._sure(self._settle(pod_binding, progress, result))
         progress.ended(pod_binding, result)
         if result.status is BindStatus.BOUND:
-            self._tell(pod_binding)
+            self._post_bind(pod_binding)
         return result
 
     async def _sure(self, asking: Awaitable[BindResult]) -> BindResult:
@@ -246,8 +185,8 @@ class Dispatcher:
             await self._sleep(AFTER_AN_ERROR)
             return BindResult(BindStatus.UNKNOWN, _described(error))
 
-    def _tell(self, pod_binding: PodBinding) -> None:
-        for point in self._hooks.post_binds:
+    def _post_bind(self, pod_binding: PodBinding) -> None:
+        for point in self._post_binds:
             try:
                 point.post_bind(pod_binding)
             except Exception as error:  # the pod is bound even if a plugin fails
@@ -387,21 +326,6 @@ class Dispatcher:
         except (Unreachable, Uncertain) as error:
             return BindResult(BindStatus.UNKNOWN, str(error))
         return result_of_pod(body, pod_binding.uid, pod_binding.node)
-
-
-async def _all_pass(point: PreBind, pod_bindings: list[PodBinding]) -> str:
-    """Returns the first problem, "" if there is none. Where one member fails the others are cancelled at once."""
-    tasks = [asyncio.ensure_future(point.pre_bind(each)) for each in pod_bindings]
-    try:
-        for task in asyncio.as_completed(tasks):
-            problem = await task
-            if problem:
-                return problem
-    finally:
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return ""
 
 
 def _namespace(pod_bindings: tuple[PodBinding, ...]) -> str:
