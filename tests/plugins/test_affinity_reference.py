@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubenexus.api.core import Affinity, Pod, PodAffinity, WeightedPodAffinityTerm
 from kubenexus.framework.extension_points import custom_normalize
-from kubenexus.plugins.inter_pod_affinity import plugin, scoring
+from kubenexus.plugins.inter_pod_affinity import class_affinity, plugin, scoring
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubenexus.plugins.inter_pod_affinity.scoring import AffinityScores
 from kubenexus.state import carried_terms, existing_terms
@@ -131,7 +131,8 @@ def test_all_that_can_happen_happens() -> None:
 
 
 def _without_signs(patch: Patch) -> None:
-    patch.setattr(plugin, "_SIGNS", {AffinityKind.PREFERRED_AFFINITY: 1, AffinityKind.PREFERRED_ANTI_AFFINITY: 1})
+    same = {AffinityKind.PREFERRED_AFFINITY: 1, AffinityKind.PREFERRED_ANTI_AFFINITY: 1}
+    patch.setattr(class_affinity, "_SIGNS", same)
 
 
 def _missing_label_is_a_domain(patch: Patch) -> None:
@@ -139,7 +140,7 @@ def _missing_label_is_a_domain(patch: Patch) -> None:
         code = node.columns.labels.column(topology).codes.item(node.row)
         return bool(counter.by_domain(topology).item(code) > 0)
 
-    patch.setattr(plugin, "_there", there)
+    patch.setattr(plugin, "has_pod_in_domain", there)
 
 
 def _stale(attribute: str, answer: Any) -> Callable[[Patch], None]:
@@ -147,8 +148,12 @@ def _stale(attribute: str, answer: Any) -> Callable[[Patch], None]:
 
 
 MUTANTS: dict[str, Callable[[Patch], None]] = {
-    "anybody may be the first": lambda p: p.setattr(plugin._Affinity, "_is_among", lambda *_: True),
-    "nobody may be the first": lambda p: p.setattr(plugin._Affinity, "_is_among", lambda *_: False),
+    "anybody may be the first": lambda p: p.setattr(
+        class_affinity.ClassAffinity, "_all_select_itself", lambda *_: True
+    ),
+    "nobody may be the first": lambda p: p.setattr(
+        class_affinity.ClassAffinity, "_all_select_itself", lambda *_: False
+    ),
     "wishes to be apart count as wishes to be near": _without_signs,
     "nodes without the label are neighbours": _missing_label_is_a_domain,
     "filters are never asked again": _stale("touched_rows", np.zeros(0, np.int64)),
@@ -175,7 +180,9 @@ def _counted_together(patch: Patch) -> None:
 TOGETHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "others' terms are not looked at": lambda p: p.setattr(SelectedTerms, "_recount", lambda *_: None),
     "a carrier that comes is not counted": lambda p: p.setattr(SelectedTerms, "_add", lambda *_: None),
-    "points to be apart count as points to be near": lambda p: p.setattr(plugin._Affinity, "_points", lambda *_: 1),
+    "points to be apart count as points to be near": lambda p: p.setattr(
+        class_affinity.ClassAffinity, "_points", lambda *_: 1
+    ),
     "labels are not compared": lambda p: p.setattr(carried_terms._Slots, "arrays", lambda *_: []),
 }
 

@@ -25,20 +25,20 @@ _MAX_POINTS = 4096  # between the best row and the worst
 _MAX_STEPS = 32  # with more of them, counting again is quicker
 
 
-def has_few_domains(wishes: tuple[WeightedTerm, ...], nodes: NodeColumns) -> bool:
+def has_few_domains(terms: tuple[WeightedTerm, ...], nodes: NodeColumns) -> bool:
     """Returns whether the terms have one topology with few domains. Points by domain are then added up for each
     decision."""
-    topology = wishes[0][0]
-    alike = all([other == topology for other, _, _ in wishes])  # noqa: C419
+    topology = terms[0][0]
+    alike = all([other == topology for other, _, _ in terms])  # noqa: C419
     return alike and len(nodes.labels.column(topology).values) <= _FEW_DOMAINS
 
 
-def scores_by_domain(wishes: tuple[WeightedTerm, ...], nodes: Nodes) -> CodedScores:
+def scores_by_domain(terms: tuple[WeightedTerm, ...], nodes: Nodes) -> CodedScores:
     """Returns the scores of terms that all have the same topology."""
-    topology = wishes[0][0]
+    topology = terms[0][0]
     column = nodes.columns.labels.column(topology)
     points = np.zeros(len(column.values), np.int64)
-    for _, weight, counter in wishes:
+    for _, weight, counter in terms:
         counter.pour(topology, weight, points)
     points[0] = 0  # nodes without the label are in no domain
     domains, key = domains_of_label(topology, nodes), (column, nodes.columns.node_changes.mark, nodes.rows is None)
@@ -52,8 +52,8 @@ class AffinityScores:
     points may rise and fall as pods are added and removed.
     """
 
-    def __init__(self, wishes: tuple[WeightedTerm, ...]) -> None:
-        self._wishes = wishes
+    def __init__(self, terms: tuple[WeightedTerm, ...]) -> None:
+        self._terms = terms
         self._mark = -1
         self._seen: list[int] = []
         self._levels: dict[str, TopologyDomains] = {}
@@ -64,7 +64,7 @@ class AffinityScores:
     def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | CodedScores:
         """Returns the current raw scores for one of the classes."""
         columns = nodes.columns
-        versions = [counter.version for _, _, counter in self._wishes]
+        versions = [counter.version for _, _, counter in self._terms]
         if self._mark != columns.node_changes.mark or (versions != self._seen and not self._step(pod)):
             self._recount(Nodes(columns))
         self._mark, self._seen = columns.node_changes.mark, versions
@@ -74,10 +74,10 @@ class AffinityScores:
         return raw
 
     def _recount(self, nodes: Nodes) -> None:
-        self._levels = {topology: domains_of_label(topology, nodes) for topology, _, _ in self._wishes}
+        self._levels = {topology: domains_of_label(topology, nodes) for topology, _, _ in self._terms}
         raw = np.zeros(nodes.width, np.int64)
         points = {topology: np.zeros(level.size, np.int64) for topology, level in self._levels.items()}
-        for topology, weight, counter in self._wishes:
+        for topology, weight, counter in self._terms:
             counter.pour(topology, weight, points[topology])
         for topology, of_domains in points.items():
             of_domains[0] = 0  # nodes without the label are in no domain
@@ -95,7 +95,7 @@ class AffinityScores:
         if self._codes is None:
             return False
         moves: dict[tuple[str, int], int] = {}  # summed, since several terms may count one pod
-        for (topology, weight, counter), seen in zip(self._wishes, self._seen, strict=True):
+        for (topology, weight, counter), seen in zip(self._terms, self._seen, strict=True):
             steps = counter.steps_since(seen)
             if steps is None or len(steps) > _MAX_STEPS:
                 return False
