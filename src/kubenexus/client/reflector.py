@@ -14,7 +14,6 @@ reflector requests one object "not older than" its version, which such a server 
 
 import asyncio
 import contextlib
-import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +21,11 @@ from typing import Any
 from kubenexus.api.codec import ListPage, decode_list
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
-from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.list_pages import ListPages
 from kubenexus.client.verbs import list_call, reaching, watch_path
+from kubenexus.client.watch_backoff import WatchBackoff, may_retry
 from kubenexus.client.watch_events import (
     MAX_WORK,
     WatchBatch,
@@ -59,7 +58,7 @@ class Reflector:
         self,
         client: WatchClient,
         target: WatchTarget,
-        tell: WatchHandler,
+        handler: WatchHandler,
         *,
         clock: Clock,
         rng: random.Random,
@@ -69,25 +68,19 @@ class Reflector:
     ) -> None:
         """`answered` is called when the server answers again after a failure, so that other reflectors can `retry`, and
         when all events that were missed have been handled."""
-        self._client, self._tell, self._kind, self._fields = client, tell, target.type, target.fields
+        self._client, self._handler, self._kind, self._fields = client, handler, target.type, target.fields
         self._work = target.work
         self._forms, self._form = (target.resource, *target.fallback_resources), 0
         self._clock, self._rng, self._sleep = clock, rng, sleep
         self._timing = timing = timing or WatchTiming()
-        self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
-        self._forbidden_backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
-        self._expired_before = False  # since the backoff was reset
-        self._forbidden_since: float | None = None  # None: the last answer was not a 403
+        self._backoff = WatchBackoff(rng, timing, clock, sleep)
         self._begun, self._wanted = 0, 1  # lists
         self._list_pages = ListPages(client, target, timing)
         self._stream: LineStream | None = None
-        self._nudged = asyncio.Event()
         self._answered, self._failing = answered, False
-        self._pausing = False  # for a reason that ends when the server answers other reflectors
-        self._retried_at = -math.inf
         self._moment = ""  # the server's version when it answered again
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
-        self._told: WatchProblem | None = None
+        self._reported_problem: WatchProblem | None = None
         self._latest = ""  # the version of the last list or watch, kept while a new list is under way
         self._unsure = False  # the last watch broke or sent nothing: the server may have been restored from a backup
         # For readiness, metrics and the scheduling loop; only the reflector writes them.
@@ -114,8 +107,8 @@ class Reflector:
     @property
     def missing(self) -> str:
         """Why objects of the kind may be unknown or outdated; "" if they are not, or the kind is not served."""
-        if self._told is not None:
-            return "" if self._told.code == 404 and not self.served else self._told.text
+        if self._reported_problem is not None:
+            return "" if self._reported_problem.code == 404 and not self.served else self._reported_problem.text
         return "" if self.synced else "not listed yet"
 
     @property
@@ -138,28 +131,24 @@ class Reflector:
                 await self._watch()
         except ApiError as error:
             self._unsure = self._failing = True
-            await self._pause(self._refused(error), may_retry=_may_retry(error))
+            await self._backoff.pause(self._refused(error), may_retry=may_retry(error))
         except (Unreachable, Uncertain, Malformed) as error:
             self._unsure = self._failing = True
-            self._forbidden_since = None
+            self._backoff.not_forbidden()
             trouble = WatchProblem(self.resource, 0, str(error), serious=self._serious)
-            await self._pause(self._failed(trouble), may_retry=True)
+            await self._backoff.pause(self._failed(trouble), may_retry=True)
 
     def relist(self) -> None:
         """Ends the watch or pause and lists again. For callers that doubt the state."""
         self._wanted = self._begun + 1
-        self._nudged.set()
+        self._backoff.interrupt()
         if self._stream is not None:
             self._stream.close()
 
     def retry(self) -> None:
         """Ends a pause after a call without an answer, or with a 401 or 403, since the server answers other reflectors.
-        Not twice within seconds: a server that answers now and then must not get calls without pause from all
-        reflectors in turn."""
-        now = self._clock.now()
-        if self._pausing and now - self._retried_at >= self._timing.retried:
-            self._retried_at = now
-            self._nudged.set()
+        Not twice within seconds."""
+        self._backoff.retry()
 
     async def wait_until_current(self, *, patience: float = 0.5) -> None:
         """Waits until the handler has all events from before this call. For the first bind after a start or a change of
@@ -197,7 +186,7 @@ class Reflector:
         async with contextlib.aclosing(self._list_pages.turn(self.resource)) as pages:
             async for portion in pages:
                 if first:
-                    self._tell.list_started()
+                    self._handler.list_started()
                 await self._hand_over_page(portion)
                 first, version = False, portion.resource_version
         if not version:
@@ -209,12 +198,12 @@ class Reflector:
         for number, part in enumerate(portions(page.items, [self._work(item) for item in page.items], MAX_WORK)):
             if number:
                 await asyncio.sleep(0)
-            self._tell.list_page(part, ())
+            self._handler.list_page(part, ())
         if page.unreadable:
-            self._tell.list_page([], page.unreadable)
+            self._handler.list_page([], page.unreadable)
 
     def _complete(self, version: str, number: int) -> None:
-        self._tell.list_finished()
+        self._handler.list_finished()
         if before(version, self._latest):
             self.rewinds += 1
             text = f"the server went back from resourceVersion {self._latest} to {version}; listed again"
@@ -223,6 +212,7 @@ class Reflector:
         self._unsure = False
         self.synced = self.served = True
         self._list_pages.complete()
+        self._backoff.not_forbidden()
         self._heard()
         self._goes_on()
         self._regain()
@@ -259,7 +249,7 @@ class Reflector:
         if silent and self._begun >= self._wanted and self._clock.now() - began < self._timing.short:
             raise Uncertain("the watch ended at once, without a word")
         self._unsure = silent
-        self._reset_backoff()
+        self._backoff.reset()
 
     async def _settle(self) -> None:
         """Ends a loss after the watch is open again, and resets the backoff. The server sends missed events first and
@@ -267,7 +257,7 @@ class Reflector:
         certain, but come once a minute."""
         if self.lost_since is None or not version_at_least(self.version, self._moment):
             await self._sleep(self._timing.short)
-        self._reset_backoff()
+        self._backoff.reset()
         self._heard()
         self._regain()
 
@@ -294,11 +284,11 @@ class Reflector:
         if earlier:
             raise ApiError(_TOO_LARGE, message=f"{_REWOUND}: {self.version}, current: {earlier}")
         if batch.changes:
-            self._tell.events(batch.changes)
+            self._handler.events(batch.changes)
         self.version = self._latest = batch.version or self.version
         if batch.error is not None:
             raise batch.error
-        self._reset_backoff()
+        self._backoff.reset()
         self._heard()
         if version_at_least(self.version, self._moment):
             self._regain()
@@ -314,35 +304,15 @@ class Reflector:
             return self._absent(trouble)
         wait = self._failed(trouble)
         if error.code == 403:
-            return self._forbidden()
-        self._forbidden_since = None
+            return self._backoff.forbidden(was_listed=self.synced)
+        self._backoff.not_forbidden()
         return max(wait, error.retry_after or 0.0)
 
-    def _forbidden(self) -> float:
-        """Returns the seconds to wait after a 403. A kube-apiserver that starts answers 403 to service accounts until
-        it has read the RBAC rules, for about a second. So a kind that was listed before is tried again soon, with a
-        backoff that begins anew: an outage has raised the other one to ten seconds."""
-        now = self._clock.now()
-        if self._forbidden_since is None:
-            self._forbidden_since = now
-            self._forbidden_backoff.reset()
-        if self.synced and now - self._forbidden_since < self._timing.forbidden_doubted:
-            return self._forbidden_backoff.next()
-        return self._backoff.spread(self._timing.forbidden)
-
     def _expired(self) -> float:
-        """Has the next step list, since the version is too old or too new for the server. Normal once, after an outage
-        too: the watch cache of a server that starts is empty. In a row it is a failure like any other."""
+        """Has the next step list, since the version is too old or too new for the server."""
         self.version = ""
         self.restarts += 1
-        first, self._expired_before = not self._expired_before, True
-        wait = self._backoff.next()
-        return 0.0 if first else wait
-
-    def _reset_backoff(self) -> None:
-        """Ends the count of failures, since the watch works."""
-        self._backoff.reset()
-        self._expired_before = False
+        return self._backoff.expired()
 
     def _absent(self, trouble: WatchProblem) -> float:
         """Tries the next version of a kind that is not served. If none is, reports an empty list."""
@@ -354,12 +324,12 @@ class Reflector:
             return 0.0
         self._form = 0
         if self.served or not self.synced or self.missing:
-            self._tell.list_started()
-            self._tell.list_finished()
+            self._handler.list_started()
+            self._handler.list_finished()
         self.synced, self.served = True, False
         self._note(trouble)
         self._reached(self._begun)
-        return self._backoff.spread(self._timing.absent)
+        return self._backoff.not_served()
 
     def _surprising(self) -> bool:
         """Whether a 404 is not to be believed. A core kind cannot vanish, and one that was served may be missing while
@@ -371,7 +341,7 @@ class Reflector:
         if self.synced and self.lost_since is None and (trouble.serious or trouble.code == 403):
             self.lost_since = self._clock.now()
         self._note(trouble)
-        return self._backoff.next()
+        return self._backoff.failed()
 
     def _goes_on(self) -> None:
         """Calls `answered` if the server answers again after a failure."""
@@ -385,31 +355,18 @@ class Reflector:
             self.lost_since = None
             self._answered()
 
-    async def _pause(self, seconds: float, *, may_retry: bool) -> None:
-        """Waits, but no longer once a list is requested. `may_retry`: nor once the server answers other reflectors."""
-        self._nudged.clear()
-        self._pausing = may_retry
-        tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._nudged.wait())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._pausing = False
-            for task in tasks:
-                task.cancel()
-
     def _note(self, trouble: WatchProblem) -> None:
         self.last_error = trouble.text
-        if trouble != self._told:
-            self._told = trouble
-            self._tell.problem_changed(trouble)
+        if trouble != self._reported_problem:
+            self._reported_problem = trouble
+            self._handler.problem_changed(trouble)
 
     def _heard(self) -> None:
         self.last_event_at = self._clock.now()
-        self._forbidden_since = None
         self.last_error = ""
-        if self._told is not None:
-            self._told = None
-            self._tell.problem_changed(WatchProblem(self.resource))
+        if self._reported_problem is not None:
+            self._reported_problem = None
+            self._handler.problem_changed(WatchProblem(self.resource))
 
     def _reached(self, number: int) -> None:
         """Wakes callers that wait for a version that is reached, or for a list (`number`) begun after their call."""
@@ -422,9 +379,3 @@ class Reflector:
 def _too_large(error: ApiError) -> bool:
     """Whether the server has yet to reach the version of the call: kube-apiserver answers 504, as a gateway does."""
     return error.code == _TOO_LARGE and _REWOUND in error.message
-
-
-def _may_retry(error: ApiError) -> bool:
-    """Whether the call may succeed as soon as the server answers other reflectors. A server that starts answers 5xx,
-    and 401 or 403 until it has read the RBAC rules."""
-    return error.code in (401, 403) or (error.code >= 500 and not error.retry_after)
