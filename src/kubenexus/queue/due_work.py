@@ -82,3 +82,17 @@ class DueWork:
                 break
             self._work_allowance.spend(queued.pods)
             self._enqueuer.recheck_gate(queued, FLUSHED, now)
+
+    def next_due(self) -> float | None:
+        """Returns when `run` will have something to do; None: not before an event."""
+        sub_queues, flush = self._job_classes.sub_queues, self._policy.flush_after
+        heaps = (sub_queues.backoff.first(), sub_queues.error_backoff.first())
+        times = [job_class.backoff_until for job_class in heaps if job_class is not None]
+        oldest, gated = sub_queues.oldest_unschedulable, self._enqueuer.gated_jobs.first
+        if oldest is not None:
+            times.append(oldest.unschedulable_since + flush)
+        if gated is not None:
+            times.append(gated.gate_checked_at + flush)
+        if self._job_classes.any_to_ask or self._enqueuer.any_to_ask or self._namespace_jobs:
+            times.append(self._clock.now())
+        return min(times, default=None)

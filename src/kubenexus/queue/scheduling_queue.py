@@ -20,7 +20,6 @@ job waits for the flush.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
 
 from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
@@ -34,6 +33,7 @@ from kubenexus.queue.due_work import DueWork
 from kubenexus.queue.enqueuer import FORCED, Enqueuer
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.job_rebuilder import JobRebuilder
 from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.postponed_jobs import PostponedJobs
 from kubenexus.queue.question_cost import event_cost
@@ -55,17 +55,6 @@ ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
 def _any(job: Job) -> bool:
     """Admits every job."""
     return True
-
-
-class JobRebuilder(Protocol):
-    """Builds jobs again that are outdated (`queue.gangs.job_assembler`)."""
-
-    def is_outdated(self, job: Job) -> bool:
-        """Whether the job must not be decided as it is."""
-
-    def rebuild(self, job: Job) -> bool:
-        """Replaces or removes an outdated job. Returns False, and does nothing, if that has to wait for the next turn
-        of the loop."""
 
 
 class SchedulingQueue:
@@ -295,29 +284,12 @@ class SchedulingQueue:
 
     def next_due(self) -> float | None:
         """Returns when `tick` will have something to do; None: not before an event."""
-        sub_queues, flush = self._job_classes.sub_queues, self.policy.flush_after
-        times = [
-            job_class.backoff_until
-            for job_class in (sub_queues.backoff.first(), sub_queues.error_backoff.first())
-            if job_class is not None
-        ]
-        times += [
-            job_class.unschedulable_since + flush
-            for job_class in (sub_queues.oldest_unschedulable,)
-            if job_class is not None
-        ]
-        times += [queued.gate_checked_at + flush for queued in (self._enqueuer.gated_jobs.first,) if queued is not None]
-        times += [self._clock.now()] if self._any_to_do else []
-        return min(times, default=None)
-
-    @property
-    def _any_to_do(self) -> bool:
-        return self._job_classes.any_to_ask or self._enqueuer.any_to_ask or bool(self._namespace_jobs)
+        return self._due_work.next_due()
 
     @property
     def has_ready(self) -> bool:
         """Whether it is worth calling `pop` now."""
-        sub_queues, due = self._job_classes.sub_queues, self.next_due()
+        sub_queues, due = self._job_classes.sub_queues, self._due_work.next_due()
         waits = bool(sub_queues.active) or (self.policy.pop_from_backoff and bool(sub_queues.backoff))
         return waits or (due is not None and due <= self._clock.now())
 

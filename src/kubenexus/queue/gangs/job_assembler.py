@@ -227,7 +227,7 @@ class JobAssembler:
         """Returns when a changed gang will be built, if nothing else happens; None for never."""
         return self.registry.changed.due(self._queue.now())
 
-    # --- before an attempt (`queue.scheduling_queue.JobRebuilder`) ----------------------------------------------------
+    # --- before an attempt (`queue.job_rebuilder.JobRebuilder`) -------------------------------------------------------
 
     def is_outdated(self, job: Job) -> bool:
         """Whether the job must not be decided before its gang is built again. A member of a trivial gang does not
