@@ -84,7 +84,7 @@ def test_a_bad_object_keeps_no_other_out(resource: ApiResource, bad: dict[str, A
         informer.list_page(page.items, page.unreadable)
         informer.list_finished()
         assert {"first", "second"} <= keys(informer)
-        assert sum(fixture.handlers.unusable.values()) == 1
+        assert sum(fixture.handlers.bad_objects.logged.values()) == 1
         lines = [
             json.dumps({"type": "ADDED", "object": each}).encode()
             for each in (bad_one(bad, resource), good("third", resource))

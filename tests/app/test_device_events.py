@@ -51,7 +51,7 @@ def test_a_pod_that_a_sick_card_kept_waiting_is_woken(then: WatchEvent) -> None:
         fixture.clock.advance(11)
         await fixture.work()
         assert "waits" in fixture.where()
-        assert not fixture.handlers.unusable
+        assert not fixture.handlers.bad_objects.logged
 
     scheduler_test(life)
 
@@ -64,7 +64,7 @@ def test_a_topology_that_changes_and_goes_can_be_used() -> None:
         topologies = hearing(fixture, kinds.NODE_RESOURCE_TOPOLOGIES)
         for event in (WatchEvent(ADDED, first), WatchEvent(MODIFIED, second), WatchEvent(DELETED, second)):
             topologies.events([event])
-        assert not fixture.handlers.unusable
+        assert not fixture.handlers.bad_objects.logged
         assert not fixture.handlers.keys("NodeResourceTopology")
 
     scheduler_test(life)

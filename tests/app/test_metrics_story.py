@@ -134,7 +134,7 @@ async def miscounted(day: Day) -> None:
 
 async def broken(day: Day) -> None:
     """An object cannot be used, and a plugin failed."""
-    day.fixture.handlers.log_bad_object("Node n", "makes no sense")
+    day.fixture.handlers.bad_objects.log("Node n", "makes no sense")
     day.fixture.scheduler.planners["packing"].class_cache.work.failures["Foreign"] += 1
 
 

@@ -87,7 +87,7 @@ def test_each_part_fails_alone_and_is_logged_once(breaks: Any, what: str, monkey
             hear(fixture, what, mallory())
         assert fixture.ledger.blocked_nodes == {}
         assert fixture.ledger.pods["mallory/odd"].footprint.amounts == (("cpu", 1000),)
-        assert fixture.handlers.unusable == {"Pod": 1}
+        assert fixture.handlers.bad_objects.logged == {"Pod": 1}
         hear(fixture, "LIST")
         assert not fixture.ledger.pods, "a list without the pod removes it"
         assert not fixture.handlers.pod_keys()

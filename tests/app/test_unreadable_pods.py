@@ -54,7 +54,7 @@ def test_a_pod_with_deep_fields_counts_as_any_other(what: str) -> None:
         hear(fixture, what, deep("runs", "n1"), deep("waits"))
         assert fixture.handlers.ledger.blocked_nodes == {}
         assert fixture.handlers.ledger.pods["mallory/runs"].node == "n1"
-        assert not fixture.handlers.unusable
+        assert not fixture.handlers.bad_objects.logged
         fixture.pods(a_pod("large", cpu=2), a_pod("small", cpu=1))
         await fixture.work()
         assert fixture.where()["large"] == "n2", "one of the two cores of n1 is taken"

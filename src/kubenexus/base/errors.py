@@ -29,3 +29,8 @@ def truncated_key(key: str) -> str:
 def truncated(text: str) -> str:
     """Returns a text for a message: whole up to 256 characters, else its beginning and its length."""
     return text if len(text) <= 256 else f"{text[:256]}... ({len(text)} characters)"
+
+
+def described(error: Exception) -> str:
+    """Returns the type of an exception and its text, truncated."""
+    return f"{type(error).__name__}: {truncated(str(error))}"

@@ -18,7 +18,7 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.devices.inventory import NO_FACTS, node_facts
-from kubenexus.base.errors import KubeNexusError, Malformed, truncated, truncated_key
+from kubenexus.base.errors import KubeNexusError, Malformed, described, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
 from kubenexus.state.footprint import Footprint, footprint_of
@@ -367,7 +367,7 @@ class Ledger(KeptCapacity):
 
 
 def _as_malformed(error: Exception) -> Malformed:
-    return error if isinstance(error, Malformed) else Malformed(f"{type(error).__name__}: {truncated(str(error))}")
+    return error if isinstance(error, Malformed) else Malformed(described(error))
 
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:

@@ -4,22 +4,18 @@ One handler for each kind; `app.watch.informers` connects them with the reflecto
 now. So a lost event, a repeated one, or a pod created again under its old name are no special cases.
 """
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
-
-from kubenexus.api.codec import Unreadable, as_unreadable, encode
+from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
-from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
-from kubenexus.base.errors import Malformed, truncated
+from kubenexus.app.watch.bad_object_log import BadObjectLog
+from kubenexus.app.watch.object_cache import FINGERPRINTED, ObjectCache, fingerprint, stripped_node, with_shared_parts
+from kubenexus.base.errors import Malformed, described
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.volume_prebind import VolumePreBind
@@ -49,9 +45,6 @@ EVENTS = {
     "ResourceSlice": EventResource.RESOURCE_SLICE,
     "NodeResourceTopology": EventResource.NODE_RESOURCE_TOPOLOGY,
 }
-# Of these only a fingerprint is cached: the ledger has what is read of them, and they are the largest objects.
-_FINGERPRINTED = frozenset({"ResourceSlice", "NodeResourceTopology"})
-REMEMBERED = 1024  # objects whose problem was logged
 
 log = logs.get("event_handlers")
 
@@ -85,8 +78,7 @@ class EventHandlers:
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
-        self._logged_problems: dict[str, str] = {}
-        self.unusable: Counter[str] = Counter()  # logged problems by kind
+        self.bad_objects = BadObjectLog()
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -110,7 +102,7 @@ class EventHandlers:
             return
         self._unread.pop(key, None)
         if unread := self.ledger.unread_parts.get(key):
-            self.log_bad_object(f"Pod {key}", unread)
+            self.bad_objects.log(f"Pod {key}", unread)
         slim = self.cache.pods[key] = self.cache.stripped_pod(pod)
         self._count_usage(key, pod)
         if pod.spec.node_name:
@@ -165,7 +157,7 @@ class EventHandlers:
     def on_unreadable_pod(self, bad: Unreadable) -> None:
         key = f"{bad.namespace}/{bad.name}"
         if not bad.identified:
-            self.log_bad_object(bad.subject, str(bad.error))
+            self.bad_objects.log(bad.subject, str(bad.error))
             return
         if bad.ended:
             self.on_pod_delete(key)
@@ -179,13 +171,13 @@ class EventHandlers:
         """Handles a pod for which a handler raised. If the ledger counts the pod on its node, only the part that failed
         is missing: the error is logged and the node stays open. Otherwise the pod is treated as unreadable."""
         key, record = pod.key, self.ledger.pods.get(pod.key)
-        problem = f"{type(error).__name__}: {truncated(str(error))}"
+        problem = described(error)
         if record is None or record.stage is not PodStage.BOUND or record.uid != pod.metadata.uid:
             self.on_unreadable_pod(as_unreadable(pod, Malformed(problem)))
             return
         if key not in self.cache.pods:
             self._unread[key] = problem  # so that a list without the pod removes it
-        self.log_bad_object(f"Pod {key}", problem)
+        self.bad_objects.log(f"Pod {key}", problem)
 
     def _contained(self, key: str, step: Callable[[], None]) -> None:
         """Calls a step that follows the ledger's. An exception is logged and affects this step alone: the pod counts
@@ -193,21 +185,21 @@ class EventHandlers:
         try:
             step()
         except Exception as error:
-            self.log_bad_object(f"Pod {key}", f"{type(error).__name__}: {truncated(str(error))}")
+            self.bad_objects.log(f"Pod {key}", described(error))
 
     def _count_usage(self, key: str, pod: Pod | None = None) -> None:
         """Counts what the pod holds now for its tenant. A failure there must not affect the pod."""
         try:
             self._tenant_usage.on_pod(key, pod)
         except Exception as error:
-            self.log_bad_object(f"Pod {key}", f"{type(error).__name__}: {truncated(str(error))}")
+            self.bad_objects.log(f"Pod {key}", described(error))
 
     def _quarantine(self, key: str, problem: str) -> None:
         self.assembler.remove(key)
         self.cache.pods.pop(key, None)
         self._count_usage(key)
         self._unread[key] = problem
-        self.log_bad_object(f"Pod {key}", problem)
+        self.bad_objects.log(f"Pod {key}", problem)
 
     def _send_freed_events(self, key: str, old: Pod | None, before: PodHoldings) -> None:
         """Sends the queue an event for all that the pod gives up. `old` is the pod as it was cached."""
@@ -263,7 +255,7 @@ class EventHandlers:
         try:
             self.ledger.upsert_node(node)
         except Malformed as problem:
-            self.log_bad_object(f"Node {name}", str(problem))
+            self.bad_objects.log(f"Node {name}", str(problem))
             return
         self._tenant_usage.on_node(name)
         slim, old, delegated = stripped_node(node), self.cache.nodes.get(name), self.ledger.nodes.device_class_resources
@@ -288,7 +280,7 @@ class EventHandlers:
     def unreadable(self, kind: str, bad: Unreadable) -> None:
         """Handles an object other than a pod that cannot be decoded: its cached state stays. Pods that name it are held
         with that reason."""
-        self.log_bad_object(bad.subject, str(bad.error))
+        self.bad_objects.log(bad.subject, str(bad.error))
         key = f"{bad.namespace}/{bad.name}"
         if kind in GROUP_KINDS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
             self.assembler.group_changed(kind, key)
@@ -300,16 +292,16 @@ class EventHandlers:
         try:
             KINDS[kind].seen(self.ledger, thing)
         except Malformed as problem:
-            self.log_bad_object(f"{kind} {key}", str(problem))
+            self.bad_objects.log(f"{kind} {key}", str(problem))
             return
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self._has_pods(key)):
             self._wake_if_terms_changed(selected)
         if kind in TENANT_KINDS:
             self._apply_tenants()
-        kept = None if resource is None else _fingerprint(thing) if kind in _FINGERPRINTED else thing
+        kept = None if resource is None else fingerprint(thing) if kind in FINGERPRINTED else thing
         old, known[key] = known.get(key), kept
-        before = None if kind in _FINGERPRINTED else old
+        before = None if kind in FINGERPRINTED else old
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         self._changed(kind, thing)
@@ -333,7 +325,7 @@ class EventHandlers:
             self.assembler.group_changed(kind, key)
         if resource is not None:
             self._changed(kind, old)
-            before = None if kind in _FINGERPRINTED else old
+            before = None if kind in FINGERPRINTED else old
             self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=before))
 
     def _changed(self, kind: str, thing: Any) -> None:
@@ -379,28 +371,12 @@ class EventHandlers:
         if kind in GROUP_KINDS and self.ledger.groups.listed(kind):
             self.assembler.kind_changed(kind)
 
-    def log_bad_object(self, subject: str, problem: str) -> None:
-        """Logs a bad object once, and again when its problem changes."""
-        if self._logged_problems.get(subject) == problem:
-            return
-        if len(self._logged_problems) >= REMEMBERED:
-            self._logged_problems.clear()
-        self._logged_problems[subject] = problem
-        self.unusable[subject.partition(" ")[0]] += 1
-        log.error("Cannot use an object", err=problem, object=subject)
-
 
 def _is_older(thing: Any, known: Any) -> bool:
     """Whether a watch event is older than what is known: our own writes are known before the watch brings them."""
     if known is None or known.metadata.uid != thing.metadata.uid:
         return False
     return is_before(thing.metadata.resource_version, known.metadata.resource_version)
-
-
-def _fingerprint(thing: Any) -> bytes:
-    """Returns a hash of what is read of an object, besides its metadata."""
-    bare = msgspec.structs.replace(thing, metadata=ObjectMeta())
-    return hashlib.blake2b(encode(bare), digest_size=16).digest()
 
 
 def creation_time(pod: Pod) -> float | None:

@@ -4,14 +4,19 @@ Pods are stored in reduced form. A hundred thousand pods come from a few hundred
 Fields of a running pod that no rule reads are dropped.
 """
 
+import hashlib
 from typing import Any
 
 import msgspec
 
+from kubenexus.api.codec import encode
 from kubenexus.api.core import Node, Pod, PodStatus, Volume
+from kubenexus.api.meta import ObjectMeta
 
 SHARED = 2048  # parts of a few kilobytes; beyond that the table is cleared
 USUAL = 32 << 10  # bytes; larger parts are not shared: two thousand of a megabyte each would be too much
+# Of these only a fingerprint is cached: the ledger has what is read of them, and they are the largest objects.
+FINGERPRINTED = frozenset({"ResourceSlice", "NodeResourceTopology"})
 
 _encode = msgspec.json.encode  # JSON has numbers of any size, and a quantity may be one
 
@@ -67,6 +72,12 @@ def with_shared_parts(pod: Pod, slim: Pod) -> Pod:
 def stripped_node(node: Node) -> Node:
     """Returns the node without its images: no event depends on them, and they are most of its size."""
     return msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, images=[]))
+
+
+def fingerprint(thing: Any) -> bytes:
+    """Returns a hash of what is read of an object, besides its metadata."""
+    bare = msgspec.structs.replace(thing, metadata=ObjectMeta())
+    return hashlib.blake2b(encode(bare), digest_size=16).digest()
 
 
 def _is_read(volume: Volume) -> bool:
