@@ -37,6 +37,7 @@ FAMILY = define_key(
     default=None,
     kind=KeyKind.LABEL,
     meaning="The architecture of the GPUs.",
+    recognised_only=True,
 )
 
 REPLICAS = define_key(
@@ -77,6 +78,7 @@ MIG_STRATEGY = define_key(
     default="none",
     kind=KeyKind.LABEL,
     meaning="How the node offers MIG devices.",
+    recognised_only=True,
 )
 
 MIG = define_key(
@@ -179,6 +181,7 @@ KWOK = define_key(
     default=None,
     kind=KeyKind.ANNOTATION,
     meaning="KWOK plays this node: pods on it never run anything.",
+    recognised_only=True,
 )
 
 SECTION = section(

@@ -74,6 +74,8 @@ class KeyEntry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
     # The manual's text for an unset key if the default is computed elsewhere.
     otherwise: str
     meaning: str
+    # Whether no rule reads or writes the key. Objects that have it get no warning about an unknown key.
+    recognised_only: bool = False
 
     @property
     def key(self) -> str:
@@ -98,7 +100,7 @@ class KeyEntry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
         return msgspec.structs.replace(self, spellings=spellings, keys=_keys(spellings))
 
 
-def define_key(
+def define_key(  # noqa: PLR0913 - one for each column of the manual
     key: str,
     *,
     on: str | tuple[str, ...],
@@ -108,6 +110,7 @@ def define_key(
     kind: KeyKind = KeyKind.BOTH,
     otherwise: str = "",
     aliases: tuple[str | Spelling, ...] = (),
+    recognised_only: bool = False,
 ) -> KeyEntry[T]:
     """Makes an entry of the registry. An alias given as text is read wherever the canonical key is."""
     others = (Spelling(each, kind) if isinstance(each, str) else each for each in aliases)
@@ -120,6 +123,7 @@ def define_key(
         default=default,
         otherwise=otherwise,
         meaning=meaning,
+        recognised_only=recognised_only,
     )
 
 

@@ -53,6 +53,7 @@ NUMA_SPREAD = define_key(
         "How members share the NUMA nodes of a machine: on as few as possible, evenly, or each on its own. "
         "`isolated` is about members of this gang; the NUMA policy of the same name is about every pod."
     ),
+    recognised_only=True,
 )
 
 POD_GROUP = define_key(
@@ -131,6 +132,7 @@ VOLCANO_JOB = define_key(
     values=Text("llama"),
     default=None,
     meaning="The Volcano job that made this pod.",
+    recognised_only=True,
 )
 
 INJECT = define_key(
@@ -140,6 +142,7 @@ INJECT = define_key(
     default=False,
     kind=KeyKind.ANNOTATION,
     meaning="Asks the admission webhook to put the gang labels on the pods of this job.",
+    recognised_only=True,
 )
 
 RESERVATION_GANG = define_key(
@@ -166,7 +169,8 @@ PREEMPTED_FOR = define_key(
     values=Text("ml/llama-8"),
     default=None,
     kind=KeyKind.ANNOTATION,
-    meaning="The gang that this victim makes room for. Written by the scheduler before it evicts.",
+    meaning="The gang for which this pod is preempted. The scheduler writes the condition `DisruptionTarget` instead.",
+    recognised_only=True,
 )
 
 PREEMPTED_AT = define_key(
@@ -175,7 +179,8 @@ PREEMPTED_AT = define_key(
     values=Int(example="1790000000"),
     default=None,
     kind=KeyKind.ANNOTATION,
-    meaning="When the victim was chosen, in seconds since 1970. Written by the scheduler before it evicts.",
+    meaning="When the pod was chosen as a victim, in seconds since 1970.",
+    recognised_only=True,
 )
 
 SECTION = section(

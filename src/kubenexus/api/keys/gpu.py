@@ -30,6 +30,7 @@ MODEL_SIZE = define_key(
     values=parameter_count("70B"),
     default=None,
     meaning="The size of the model that the pod loads: a hint where no GPU memory is asked for.",
+    recognised_only=True,
 )
 
 TYPE = define_key(
@@ -190,6 +191,7 @@ GENERATION = define_key(
     values=Text("hopper"),
     default=None,
     meaning="The generation of the node's GPUs.",
+    recognised_only=True,
 )
 
 COST_HOUR = define_key(
@@ -208,6 +210,7 @@ CLASS = define_key(
     default=None,
     kind=KeyKind.LABEL,
     meaning="The class by which an autoscaler adds nodes; the admission webhook selects by it.",
+    recognised_only=True,
 )
 
 SECTION = section("GPUs and hardware", "What pods ask for, and what is written on nodes by hand.", globals())

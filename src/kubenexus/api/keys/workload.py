@@ -139,6 +139,7 @@ APP_ID = define_key(
     default=None,
     otherwise="the pod's name",
     meaning="The application that a reservation is for.",
+    recognised_only=True,
 )
 
 SPARK_APP_ID = define_key(
@@ -148,6 +149,7 @@ SPARK_APP_ID = define_key(
     default=None,
     kind=KeyKind.LABEL,
     meaning="The Spark application.",
+    recognised_only=True,
 )
 
 SPARK_APP_SELECTOR = define_key(
@@ -194,6 +196,7 @@ DRIVER_CPU = define_key(
     default=None,
     kind=KeyKind.ANNOTATION,
     meaning="What the Spark driver will ask for.",
+    recognised_only=True,
 )
 
 DRIVER_MEMORY = define_key(
@@ -203,6 +206,7 @@ DRIVER_MEMORY = define_key(
     default=None,
     kind=KeyKind.ANNOTATION,
     meaning="What the Spark driver will ask for.",
+    recognised_only=True,
 )
 
 EXECUTOR_CPU = define_key(
@@ -257,6 +261,7 @@ MAX_EXECUTORS = define_key(
     default=None,
     kind=KeyKind.ANNOTATION,
     meaning="With dynamic allocation: the most executors.",
+    recognised_only=True,
 )
 
 SECTION = section(
