@@ -31,10 +31,15 @@ def _plain(name: str, parameters: Sequence[str], result: str, body: Callable[...
     return _Function(name, False, tuple(parameters), result, body)
 
 
+def _parser(name: str, test: str, parse: Callable[..., Any]) -> tuple[_Function, _Function]:
+    """A function that parses a text, and one that returns whether the text can be parsed."""
+    accepts = functools.partial(values.accepts, parse)
+    return _plain(name, [_TEXT], _VALUE, parse), _plain(test, [_TEXT], _BOOL, accepts)
+
+
 # The library takes a name once, so what its own extensions declare (`indexOf` of texts, `string`) is not extended.
 _FUNCTIONS: Final = (
-    _plain("quantity", [_TEXT], _VALUE, values.quantity),
-    _plain("isQuantity", [_TEXT], _BOOL, functools.partial(values.accepts, values.quantity)),
+    *_parser("quantity", "isQuantity", values.quantity),
     _member("isInteger", [_VALUE], _BOOL, values.is_integer),
     _member("asInteger", [_VALUE], _INT, values.as_integer),
     _member("asApproximateFloat", [_VALUE], _DOUBLE, values.as_approximate_float),
@@ -43,9 +48,8 @@ _FUNCTIONS: Final = (
     _member("add", [_VALUE, _INT], _VALUE, values.add_integer),
     _member("sub", [_VALUE, _VALUE], _VALUE, values.subtract),
     _member("sub", [_VALUE, _INT], _VALUE, values.subtract_integer),
-    _plain("semver", [_TEXT], _VALUE, values.semver),
+    *_parser("semver", "isSemver", values.semver),
     _plain("semver", [_TEXT, _BOOL], _VALUE, values.semver),
-    _plain("isSemver", [_TEXT], _BOOL, functools.partial(values.accepts, values.semver)),
     _plain("isSemver", [_TEXT, _BOOL], _BOOL, lambda text, yes: values.accepts(lambda t: values.semver(t, yes), text)),
     _member("major", [_VALUE], _INT, values.major),
     _member("minor", [_VALUE], _INT, values.minor),
@@ -53,8 +57,7 @@ _FUNCTIONS: Final = (
     _member("compareTo", [_VALUE, _VALUE], _INT, values.compare),
     _member("isLessThan", [_VALUE, _VALUE], _BOOL, values.is_less),
     _member("isGreaterThan", [_VALUE, _VALUE], _BOOL, values.is_greater),
-    _plain("ip", [_TEXT], _VALUE, values.ip),
-    _plain("isIP", [_TEXT], _BOOL, functools.partial(values.accepts, values.ip)),
+    *_parser("ip", "isIP", values.ip),
     _plain("ip.isCanonical", [_TEXT], _BOOL, values.is_canonical),
     _member("family", [_VALUE], _INT, values.family),
     _member("isUnspecified", [_VALUE], _BOOL, values.ip_test("is_unspecified")),
@@ -62,8 +65,7 @@ _FUNCTIONS: Final = (
     _member("isLinkLocalUnicast", [_VALUE], _BOOL, values.ip_test("is_link_local")),
     _member("isLinkLocalMulticast", [_VALUE], _BOOL, values.is_link_local_multicast),
     _member("isGlobalUnicast", [_VALUE], _BOOL, values.is_global_unicast),
-    _plain("cidr", [_TEXT], _VALUE, values.cidr),
-    _plain("isCIDR", [_TEXT], _BOOL, functools.partial(values.accepts, values.cidr)),
+    *_parser("cidr", "isCIDR", values.cidr),
     _member("containsIP", [_VALUE, _VALUE], _BOOL, values.contains_ip),
     _member("containsIP", [_VALUE, _TEXT], _BOOL, values.contains_ip_text),
     _member("containsCIDR", [_VALUE, _VALUE], _BOOL, values.contains_cidr),

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubenexus.api.core import NodeSelector, QuantityText
+from kubenexus.api.core import NodeSelector, QuantityText, Toleration
 from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -36,11 +36,7 @@ class DeviceConfiguration(ApiObject):
     opaque: OpaqueConfiguration | None = None
 
 
-class DeviceToleration(ApiObject):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
+class DeviceToleration(Toleration):
     toleration_seconds: Int64 | None = None
 
 
@@ -103,10 +99,8 @@ class DeviceAllocation(ApiObject):
     skip_node_operations: list[Any] = []
 
 
-class AllocatedConfiguration(ApiObject):
+class AllocatedConfiguration(DeviceConfiguration):
     source: str = ""
-    requests: list[str] = []
-    opaque: OpaqueConfiguration | None = None
 
 
 class DeviceAllocations(ApiObject):

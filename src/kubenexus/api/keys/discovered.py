@@ -1,51 +1,57 @@
 """Labels that discovery agents and clouds write on nodes, mostly GPU Feature Discovery. KubeNexus only reads them."""
 
-from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
-from kubenexus.api.keys.values import Bool, Int, OneOf, Text
+from typing import TypeVar
 
-PRODUCT = define_key(
+from kubenexus.api.keys.entry import KeyEntry, KeyKind, Spelling, define_key, section
+from kubenexus.api.keys.values import Bool, Int, OneOf, Text, ValueType
+
+T = TypeVar("T")
+
+
+def _node_label(
+    key: str, values: ValueType[T], meaning: str, aliases: tuple[str, ...] = (), *, recognised_only: bool = False
+) -> KeyEntry[T | None]:
+    """A label of nodes without a default."""
+    return define_key(
+        key,
+        on="Node",
+        values=values,
+        default=None,
+        kind=KeyKind.LABEL,
+        meaning=meaning,
+        aliases=aliases,
+        recognised_only=recognised_only,
+    )
+
+
+PRODUCT = _node_label(
     "nvidia.com/gpu.product",
-    on="Node",
     values=Text("NVIDIA-A100-SXM4-80GB"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The product name of the GPUs.",
 )
 
-MEMORY_MIB = define_key(
+MEMORY_MIB = _node_label(
     "nvidia.com/gpu.memory",
-    on="Node",
     values=Int(example="81920"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The memory of each GPU in MiB.",
 )
 
-COUNT = define_key(
+COUNT = _node_label(
     "nvidia.com/gpu.count",
-    on="Node",
     values=Int(most=4096, example="8"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="How many GPUs the node has.",
 )
 
-FAMILY = define_key(
+FAMILY = _node_label(
     "nvidia.com/gpu.family",
-    on="Node",
     values=Text("ampere"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The architecture of the GPUs.",
     recognised_only=True,
 )
 
-REPLICAS = define_key(
+REPLICAS = _node_label(
     "nvidia.com/gpu.replicas",
-    on="Node",
     values=Int(most=4096, example="4"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="Into how many shares each GPU is divided by time slicing; 0 or 1 means whole.",
     aliases=("cloud.google.com/gke-max-shared-clients-per-gpu",),
 )
@@ -62,12 +68,9 @@ SHARING_STRATEGY = define_key(
     ),
 )
 
-CLIQUE = define_key(
+CLIQUE = _node_label(
     "nvidia.com/gpu.clique",
-    on="Node",
     values=Text("7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The NVLink domain that the node is in: the fabric's UUID and the clique, unique in the cluster.",
 )
 
@@ -81,12 +84,9 @@ MIG_STRATEGY = define_key(
     recognised_only=True,
 )
 
-MIG = define_key(
+MIG = _node_label(
     "nvidia.com/mig-<profile>.<attribute>",
-    on="Node",
     values=Text("7"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="What the node says of its MIG devices of a profile, such as `nvidia.com/mig-1g.10gb.count`.",
 )
 
@@ -108,68 +108,47 @@ PCI_DEVICE_PRESENT = define_key(
     meaning="The same in the form of a label made by hand; NFD itself does not write it.",
 )
 
-PCI_DEVICE_COUNT = define_key(
+PCI_DEVICE_COUNT = _node_label(
     "feature.node.kubernetes.io/pci-<vendor>.device.<id>.count",
-    on="Node",
     values=Int(most=4096, example="8"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="How many of them; made by hand or by a NodeFeatureRule.",
 )
 
-GKE_ACCELERATOR = define_key(
+GKE_ACCELERATOR = _node_label(
     "cloud.google.com/gke-accelerator",
-    on="Node",
     values=Text("nvidia-h100-80gb"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The model of the node's GPUs, written by GKE.",
 )
 
-GKE_PARTITION = define_key(
+GKE_PARTITION = _node_label(
     "cloud.google.com/gke-gpu-partition-size",
-    on="Node",
     values=Text("1g.10gb"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The MIG profile of all GPUs that the node offers, written by GKE.",
 )
 
-CLOUD_COUNT = define_key(
+CLOUD_COUNT = _node_label(
     "karpenter.k8s.aws/instance-gpu-count",
-    on="Node",
     values=Int(most=4096, example="8"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="How many GPUs the machine has. If the kubelet offers more, they are shared in a way that no label shows.",
     aliases=("karpenter.azure.com/sku-gpu-count", "cloud.google.com/gke-accelerator-count"),
 )
 
-KARPENTER_GPU = define_key(
+KARPENTER_GPU = _node_label(
     "karpenter.k8s.aws/instance-gpu-name",
-    on="Node",
     values=Text("a100"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The model of the node's GPUs, written by Karpenter.",
     aliases=("karpenter.azure.com/sku-gpu-name",),
 )
 
-KARPENTER_GPU_MEMORY = define_key(
+KARPENTER_GPU_MEMORY = _node_label(
     "karpenter.k8s.aws/instance-gpu-memory",
-    on="Node",
     values=Int(example="40960"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The memory of each GPU in MiB, written by Karpenter.",
 )
 
-INSTANCE_TYPE = define_key(
+INSTANCE_TYPE = _node_label(
     "node.kubernetes.io/instance-type",
-    on="Node",
     values=Text("p5.48xlarge"),
-    default=None,
-    kind=KeyKind.LABEL,
     meaning="The type of the machine; that of a machine with GPUs says which model they are.",
     aliases=("beta.kubernetes.io/instance-type",),
 )
