@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.state.derived import Derivation
-from kubenexus.state.devices.view import NodeDeviceSets, OneNodeDevices
+from kubenexus.state.devices.one_node import OneNodeDevices
+from kubenexus.state.devices.view import NodeDeviceSets
 from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn

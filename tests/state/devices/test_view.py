@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.state.devices.layout import LEVELS
-from kubenexus.state.devices.view import NodeDeviceSets, OneNodeDevices, part_of
+from kubenexus.state.devices.one_node import OneNodeDevices
+from kubenexus.state.devices.view import NodeDeviceSets, part_of
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.testing.builders import GPU
 from kubenexus.testing.harness import CheckedCluster

@@ -25,7 +25,7 @@ from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, nee
 from kubenexus.plugins.devices.shared_columns import parts, units_to_take
 from kubenexus.state.devices.columns import RowDevices
 from kubenexus.state.devices.layout import DeviceLayout
-from kubenexus.state.devices.view import OneNodeDevices
+from kubenexus.state.devices.one_node import OneNodeDevices
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 

@@ -10,7 +10,8 @@ from kubenexus.plugins.devices.pick import pick_island, pick_parts, pick_whole, 
 from kubenexus.plugins.devices.request import DeviceRequest, suitable
 from kubenexus.state.devices.columns import RowDevices, unit_share
 from kubenexus.state.devices.layout import DeviceLayout
-from kubenexus.state.devices.view import OneNodeDevices, part_of
+from kubenexus.state.devices.one_node import OneNodeDevices
+from kubenexus.state.devices.view import part_of
 
 NO_SET: Final = Verdict(Code.UNSCHEDULABLE, ("node(s) didn't have a set of free devices that fits together",))
 NO_PART: Final = Reason("node(s) didn't have enough of a shared GPU free")
