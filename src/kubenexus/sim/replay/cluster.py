@@ -1,5 +1,6 @@
 """A cluster of a trace under one policy: jobs are decided and committed, or end."""
 
+import hashlib
 from collections.abc import Iterable
 
 import numpy as np
@@ -23,6 +24,7 @@ class ReplayCluster:
         self._planner = Planner(plugins)
         self._objects = JobObjects(plugins.profile.name)
         self.decisions = 0
+        self._digest = hashlib.blake2b(digest_size=8)
         # GPUs in thousandths: all, and those that pods held at the start.
         self.capacity = int(np.bitwise_count(ledger.nodes.devices.gpus).sum()) * WHOLE_GPU
         self.held = self.capacity - int(ledger.nodes.devices.share.sum()) + _held_without_names(ledger)
@@ -33,12 +35,19 @@ class ReplayCluster:
         decision = self._decide(made, now)
         if decision.placed:
             commit(decision, made, self.ledger, now)
+            for placement in decision.placements:
+                self._digest.update(f"{placement.pod} {placement.node}\n".encode())
         return decision
 
     def end(self, decision: Decision) -> None:
         """Removes the pods of a job that was placed."""
         for placement in decision.placements:
             self.ledger.remove_pod(placement.pod)
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all placements so far."""
+        return self._digest.hexdigest()
 
     @property
     def nodes_in_use(self) -> int:

@@ -43,8 +43,8 @@ class FillResult(msgspec.Struct, gc=False):
         if not placed and self.first_refusal_at is None:
             self.first_refusal_at = round(100 * arrived / self.capacity, 2) if self.capacity else 0.0
 
-    def finish(self, seconds: float, digest: str, cluster: ReplayCluster) -> None:
-        self.seconds, self.digest, self.nodes_in_use = seconds, digest, cluster.nodes_in_use
+    def finish(self, seconds: float, cluster: ReplayCluster) -> None:
+        self.seconds, self.digest, self.nodes_in_use = seconds, cluster.digest, cluster.nodes_in_use
 
     @property
     def decisions_per_s(self) -> float:

@@ -1,6 +1,5 @@
 """A replay with departures, in virtual time: jobs arrive, wait until they fit, run for their duration, and end."""
 
-import hashlib
 import heapq
 from collections.abc import Callable
 
@@ -25,7 +24,6 @@ class Timeline:
         self._arrived = 0
         self._waiting = WaitingJobs()
         self._departures: list[tuple[float, int, TraceJob, Decision]] = []
-        self._digest = hashlib.blake2b(digest_size=8)
 
     def step(self) -> bool:
         """Moves to the next event and applies all events of that time. Returns False when there is none."""
@@ -49,11 +47,6 @@ class Timeline:
     def arrived(self) -> int:
         return self._arrived
 
-    @property
-    def digest(self) -> str:
-        """A fingerprint of all placements so far."""
-        return self._digest.hexdigest()
-
     def _next(self) -> float | None:
         times = [self._departures[0][0]] if self._departures else []
         if self._arrived < len(self._arrivals):
@@ -67,8 +60,6 @@ class Timeline:
             if not decision.placed:
                 self._waiting.refuse(waiting)
                 continue
-            for placement in decision.placements:
-                self._digest.update(f"{placement.pod} {placement.node}\n".encode())
             self._result.started(job, now)
             if job.duration is not None:
                 heapq.heappush(self._departures, (now + job.duration, waiting.order, job, decision))
@@ -97,5 +88,5 @@ def play(
                 shown = timeline.arrived
     except KeyboardInterrupt:
         result.complete = False
-    result.finish(stopwatch() - began, cluster.decisions, timeline.digest)
+    result.finish(stopwatch() - began, cluster)
     return result

@@ -90,8 +90,8 @@ class TimelineResult(msgspec.Struct, gc=False):
     def never_started(self, jobs: Sequence[TraceJob]) -> None:
         self.unstarted = len(jobs)
 
-    def finish(self, seconds: float, decisions: int, digest: str) -> None:
-        self.seconds, self.decisions, self.digest = seconds, decisions, digest
+    def finish(self, seconds: float, cluster: ReplayCluster) -> None:
+        self.seconds, self.decisions, self.digest = seconds, cluster.decisions, cluster.digest
 
     @property
     def decisions_per_s(self) -> float:
