@@ -1,7 +1,6 @@
 """Pods that wait for a part of a GPU are woken by whatever frees one, long before the flush after five minutes."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.pods import PodStage
 from kubenexus.testing.builders import a_pod
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
-from tests.app.test_wakeups import NODES, Story
+from tests.app.test_wakeups import NODES, Story, no_pod_stays_parked
 from tests.bind.server import FORBIDDEN
 from tests.state.devices.slices import a_gpu_node
 
@@ -170,14 +169,4 @@ class DeviceStory(Story):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_pod_stays_parked_for_a_device_that_is_free(seed: int) -> None:
-    async def life(fixture: SchedulerFixture) -> None:
-        story, rng = DeviceStory(fixture, random.Random(f"{seed}/story")), random.Random(f"{seed}/steps")
-        for _ in range(3):
-            story.a_node_comes()
-        for _ in range(24):
-            step = rng.choice(story.steps)
-            step()
-            await story.settle()
-            assert story.parked_for_nothing() == [], step.__name__
-
-    scheduler_test(life)
+    no_pod_stays_parked(DeviceStory, seed)

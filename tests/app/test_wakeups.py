@@ -196,10 +196,11 @@ class Story:
         return found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_pod_stays_parked_that_would_be_placed(seed: int) -> None:
+def no_pod_stays_parked(kind: type[Story], seed: int) -> None:
+    """Plays a random story. After each step no pod waits for an event that could be placed."""
+
     async def life(fixture: SchedulerFixture) -> None:
-        story, rng = Story(fixture, random.Random(f"{seed}/story")), random.Random(f"{seed}/steps")
+        story, rng = kind(fixture, random.Random(f"{seed}/story")), random.Random(f"{seed}/steps")
         for _ in range(3):
             story.a_node_comes()
         for _ in range(24):
@@ -209,6 +210,11 @@ def test_no_pod_stays_parked_that_would_be_placed(seed: int) -> None:
             assert story.parked_for_nothing() == [], step.__name__
 
     scheduler_test(life)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_pod_stays_parked_that_would_be_placed(seed: int) -> None:
+    no_pod_stays_parked(Story, seed)
 
 
 # --- one by one ----------------------------------------------------------------------------------------------------

@@ -1,32 +1,19 @@
 """The pages on fabrics and zones: valid configurations, and the reasons, weights and numbers of the code."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from kubenexus.config import load
-from kubenexus.framework.registry import load_plugins
-from kubenexus.plugins import BUILT_IN, OWN_ORDER
 from kubenexus.plugins.network_fabric.plugin import NO_FABRIC, fabric_points
 from kubenexus.plugins.topology_scoring.own_pods import RACK_WEIGHT, REGION_WEIGHT, ZONE_WEIGHT
+from tests.plugins.plugin_pages import check_page, text_of
 
-PAGES = Path(__file__).parents[2] / "docs" / "plugins"
 NAMES = ["NetworkFabricScore", "TopologyScoring"]
-
-
-def text_of(name: str) -> str:
-    return (PAGES / f"{name.lower()}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_has_its_maturity_its_weight_and_a_valid_configuration(name: str) -> None:
-    page = text_of(name)
-    (weight,) = [weight for plugin, weight in OWN_ORDER if plugin.name == name]
-    assert re.search(r"^Maturity: ", page, re.MULTILINE)
-    assert f"On by default with weight {weight}," in page
-    (config,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    load(config, load_plugins(BUILT_IN))
+    check_page(name)
 
 
 def test_the_page_on_fabrics_has_the_reason_and_the_points_of_the_code() -> None:

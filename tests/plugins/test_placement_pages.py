@@ -1,22 +1,18 @@
 """The pages on workloads and tenants: valid configurations, and the reasons, weights and numbers of the code."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubenexus.api.classification.workload_type import WorkloadType
 from kubenexus.api.devices.hardware_tier import HardwareTier
-from kubenexus.config import load
 from kubenexus.config.args import TenantHardwareAffinityScoreArgs
-from kubenexus.framework.registry import load_plugins
 from kubenexus.framework.verdict import Reason
-from kubenexus.plugins import BUILT_IN, OWN_ORDER
 from kubenexus.plugins.tenant import hardware_affinity
 from kubenexus.plugins.workload import backfill, utilization, workload_aware
+from tests.plugins.plugin_pages import check_page, text_of
 
-PAGES = Path(__file__).parents[2] / "docs" / "plugins"
 MODULES: dict[str, Any] = {
     "WorkloadAwareScoring": workload_aware,
     "BackfillScoring": backfill,
@@ -31,18 +27,9 @@ COLUMNS = (
 )
 
 
-def text_of(name: str) -> str:
-    return (PAGES / f"{name.lower()}.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_a_page_has_its_maturity_its_weight_and_a_valid_configuration(name: str) -> None:
-    page = text_of(name)
-    (weight,) = [weight for plugin, weight in OWN_ORDER if plugin.name == name]
-    assert re.search(r"^Maturity: ", page, re.MULTILINE)
-    assert f"On by default with weight {weight}," in page
-    (config,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    load(config, load_plugins(BUILT_IN))
+    check_page(name)
 
 
 @pytest.mark.parametrize(("name", "module"), MODULES.items())
