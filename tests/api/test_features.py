@@ -6,7 +6,7 @@ import pytest
 
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import Pod
-from kubenexus.api.features import DECLARED_FEATURES, SCHEDULING_FEATURES, required_features
+from kubenexus.api.features import required_features
 
 RULES = {"name": "c", "restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}
 MOUNT = {"name": "c", "volumeMounts": [{"name": "v"}, {"name": "w", "bindMountOptions": ["noexec"]}]}
@@ -30,8 +30,3 @@ MOUNT = {"name": "c", "volumeMounts": [{"name": "v"}, {"name": "w", "bindMountOp
 )
 def test_features(spec: dict[str, Any], needed: set[str]) -> None:
     assert required_features(from_data({"spec": spec}, Pod)) == needed
-
-
-def test_the_known_features() -> None:
-    assert SCHEDULING_FEATURES < DECLARED_FEATURES
-    assert len(DECLARED_FEATURES) == 9

@@ -17,16 +17,6 @@ SCHEDULING_FEATURES: Final = frozenset(
     {RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK, VOLUME_BIND_MOUNT_OPTIONS}
 )
 
-# Everything that Kubernetes 1.37 can declare; the others never keep a pod off a node when it is scheduled.
-DECLARED_FEATURES: Final = SCHEDULING_FEATURES | {
-    "DRANodeAllocatableResources",
-    "DRAOptionalNodeOperations",
-    "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers",
-    "InPlacePodVerticalScalingMemoryBackedVolumes",
-}
-
 _NONE: Final[frozenset[str]] = frozenset()
 
 

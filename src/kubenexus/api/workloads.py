@@ -57,7 +57,7 @@ class SchedulingConstraints(ApiObject):
 
 
 class DisruptionChoice(ApiObject):
-    """An empty object: that it is there is what it says."""
+    """An empty object, which counts by being there."""
 
 
 class DisruptionMode(ApiObject):

@@ -2,7 +2,7 @@
 
 The API server refuses expressions whose estimated cost is above a limit, and the library counts the steps of loops.
 Neither bounds how long a text can grow: ten nested `cel.bind` that double a text make a kilobyte a megabyte. A decision
-must not wait for such an expression, whatever stored it. So the largest text and the number of steps are bounded from
+must not wait for such an expression. So the largest text and the number of steps are bounded from
 counts of tokens. Both bounds are crude, and far above what selectors of devices need.
 """
 

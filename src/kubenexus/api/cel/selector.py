@@ -1,6 +1,6 @@
 """`DeviceSelector`: one CEL expression, and its answers about devices.
 
-It is compiled once for its text, whatever class or claim has it, and evaluated once for each combination of the values
+It is compiled once for all classes and claims with the same text, and evaluated once for each combination of the values
 that it reads. An error is an answer, too, in kube-scheduler's words.
 """
 
@@ -179,8 +179,8 @@ def _first_line(text: str) -> str:
 
 def _in_kube_schedulers_words(text: str) -> str:
     text = re.sub(r" \[[A-Z_]+\]$", "", text)
-    for pattern, said in _WORDS:
+    for pattern, words in _WORDS:
         found = pattern.fullmatch(text)
         if found is not None:
-            return truncated(said(found))
+            return truncated(words(found))
     return truncated(text)

@@ -39,7 +39,7 @@ def job_label(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 def worker_size(pod: Pod) -> tuple[int, int, int]:
     """Returns how many workers a driver will make, and the milli CPU and bytes of memory of each, by its annotations;
-    0 workers if they do not say. With dynamic allocation it is the fewest workers."""
+    0 workers if they state none. With dynamic allocation it is the fewest workers."""
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     dynamic = read_key(workload.DYNAMIC_ALLOCATION, labels, annotations).value
     count = read_key(workload.MIN_EXECUTORS if dynamic else workload.EXECUTOR_COUNT, labels, annotations).value or 0

@@ -1,4 +1,4 @@
-"""The cards of machines in clouds: by the instance type, and by the labels that say which accelerator a machine has.
+"""The cards of machines in clouds: by the instance type, and by the labels that name the accelerator of a machine.
 
 A row is a family of machines whose cards are all of one product, whole ones. Machines with a part of a card (`g6f`, the
 smaller `NVads_A10_v5`) are not here: the memory that such a machine has is not that of the product.
@@ -40,7 +40,7 @@ _EC2: Final = {
     r"inf2\.": "Inferentia2",
 }
 # Machine types of Compute Engine that have accelerators of their own. To others (N1) any are attached: only the label
-# of GKE says which.
+# of GKE names it.
 _COMPUTE_ENGINE: Final = {
     r"a2-(?:high|mega)gpu-": _A100_40,
     r"a2-ultragpu-": _A100_80,

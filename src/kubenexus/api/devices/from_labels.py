@@ -138,8 +138,8 @@ class ManualFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloudFacts(msgspec.Struct, frozen=True, gc=False):
-    """Labels of the cloud that the node is in. `model` is "" where none of them says which cards the machine has;
-    `count` is 0 where none says how many."""
+    """Labels of the cloud that the node is in. `model` is "" where none of them names the cards of the machine;
+    `count` is 0 where none states their number."""
 
     model: str = ""
     memory: int = UNKNOWN

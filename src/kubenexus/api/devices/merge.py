@@ -121,8 +121,8 @@ def put_cloud(drafts: Iterable[Draft], cloud: CloudFacts, warnings: Warnings) ->
     ]
     cards = sum(draft.kind is not DeviceKind.MIG for draft in meant)
     if 0 < cloud.count < cards:
-        told = f"{discovered.CLOUD_COUNT.key} is {cloud.count}, but the kubelet offers {cards} cards"
-        warnings.add(f"{told}: they are shares, of a size that no label states")
+        problem = f"{discovered.CLOUD_COUNT.key} is {cloud.count}, but the kubelet offers {cards} cards"
+        warnings.add(f"{problem}: they are shares, of a size that no label states")
         return
     for draft in meant:
         if cloud.model:

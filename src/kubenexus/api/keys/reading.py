@@ -74,14 +74,14 @@ def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping
         return KeyReading(entry.default)
     readable: list[tuple[_Said, T]] = []
     problems: list[KeyProblem] = []
-    for said in _said(entry, labels, annotations):
-        if len(said.text) > entry.values.longest:
-            problems.append(KeyProblem(said.where, f"must have at most {entry.values.longest} characters"))
+    for stated in _stated(entry, labels, annotations):
+        if len(stated.text) > entry.values.longest:
+            problems.append(KeyProblem(stated.where, f"must have at most {entry.values.longest} characters"))
             continue
         try:
-            readable.append((said, entry.values.parse(said.text)))
+            readable.append((stated, entry.values.parse(stated.text)))
         except ValueError as error:
-            problems.append(KeyProblem(said.where, str(error)[:MAX_MESSAGE]))
+            problems.append(KeyProblem(stated.where, str(error)[:MAX_MESSAGE]))
     if not readable:
         return KeyReading(entry.default, problems=tuple(problems))
     (used, value), *others = readable
@@ -107,7 +107,7 @@ def read_indexed_key(
     return {index: read_key(entry.at(*index), labels, annotations) for index in sorted(indexes, key=_order)}
 
 
-def _said(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
+def _stated(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
     """Yields every spelling that is set, by falling precedence."""
     for spelling in entry.spellings:
         for kind, texts in ((KeyKind.LABEL, labels), (KeyKind.ANNOTATION, annotations)):

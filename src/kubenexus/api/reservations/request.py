@@ -43,7 +43,7 @@ class ReservationEntry(msgspec.Struct, frozen=True, gc=False):
 
 class ReservationOwner(msgspec.Struct, frozen=True, gc=False):
     """The pods that may use the capacity: of these namespaces, of this gang, of this tier, with these labels. `tier`
-    and `group` are empty if any will do. `everywhere`: the tier alone tells, in all namespaces."""
+    and `group` are empty if any will do. `everywhere`: the tier alone decides, in all namespaces."""
 
     namespaces: frozenset[str]
     namespace_selector: Selector = NOTHING
