@@ -334,7 +334,7 @@ class SchedulingLoop:
         self._pod_reporter.report_unschedulable(attempt.job.key, decision)
 
     def _preempt(self, job: Job, decision: Decision) -> None:
-        """Starts what a refused decision says about preemption."""
+        """Starts the preemption that a refused decision plans, if any."""
         if decision.diagnosis.post_filter:
             self._metrics.preemption_attempts.labels().add()
         if decision.preemption is not None:

@@ -33,10 +33,6 @@ class LeadershipLost(KubeNexusError):
     """The lease could not be renewed in time, or another candidate holds it."""
 
 
-class NotLeaderError(KubeNexusError):
-    """A write must not start: this process does not lead, or cannot be sure that it does."""
-
-
 class LeaderElector:
     """Acquires, renews and releases the lease for one candidate.
 
@@ -88,11 +84,6 @@ class LeaderElector:
     def may_write(self, now: float | None = None) -> bool:
         """Returns whether a write may start now. Cheap; called before each write."""
         return self._candidate.may_write(self._clock.now() if now is None else now)
-
-    def require_leadership(self) -> None:
-        """Raises NotLeaderError unless `may_write`."""
-        if not self.may_write():
-            raise NotLeaderError("this process does not lead, or has not been able to renew its lease")
 
     def check(self) -> str | None:
         """Returns the problem for `/livez`, or None. A leader is unhealthy if it still runs long after its lease has

@@ -35,7 +35,7 @@ def nodes_before(thing: ResourceReservation, request: ReservationRequest) -> Map
 
 
 def is_complete(thing: ResourceReservation) -> bool:
-    """Whether the status says that this very reservation is complete."""
+    """Whether the status is Complete, and of this generation of the object."""
     return thing.status.phase == Phase.COMPLETE and thing.status.observed_generation == thing.metadata.generation
 
 

@@ -1,7 +1,7 @@
 """Makes ResourceReservations take effect: plans their entries onto nodes, and ends them in time.
 
     object ─▶ Pending ──all entries have a node──▶ Active ⇄ Claimed ──the group is bound──▶ Complete
-                 ▲    └── not yet, no room, not allowed (the reason is in a condition)
+                 ▲    └── not yet, no capacity, not allowed (the reason is in a condition)
                  └── a node is gone, or is too full: its entries are planned again ──┘
     any of them ──▶ Expired
 
@@ -34,7 +34,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
 
 PERIOD: Final = 1.0  # seconds between two reviews of all reservations, while the ledger changes
-MAX_PAUSE: Final = 30.0  # seconds until a reservation without room is tried again
+MAX_PAUSE: Final = 30.0  # seconds until a reservation that does not fit is tried again
 MAX_CHANGES: Final = 64  # objects that a step reads
 MAX_WAITING: Final = 1024  # objects beyond a limit that are remembered, to be tried when another one ends
 
@@ -43,7 +43,7 @@ log = logs.get("reservations")
 
 class TrackedReservation(msgspec.Struct, gc=False):
     """A reservation under way. `missing` are the entries that have no node. `tried` is the ledger's generation at the
-    last try without room."""
+    last try that did not fit."""
 
     request: ReservationRequest
     missing: tuple[ReservationEntry, ...]

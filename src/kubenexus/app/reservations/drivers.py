@@ -1,8 +1,8 @@
 """Reserves the capacity of workers that do not exist yet, when their driver has been placed.
 
-A Spark driver starts alone and makes its executors later. If other pods take the room meanwhile, the driver holds its
-own for nothing. So its annotations (`kubenexus.io/executor-count`, `-cpu`, `-memory`) are reserved for pods with the
-same job label, for ten minutes at most, until all of them are bound, or until the driver is gone.
+A Spark driver starts alone and makes its executors later. If other pods take their capacity meanwhile, the driver
+holds its own for nothing. So what its annotations state (`kubenexus.io/executor-count`, `-cpu`, `-memory`) is reserved
+for pods with the same job label, for ten minutes at most, until all of them are bound, or until the driver is gone.
 
 Annotations cost a tenant nothing. So only namespaces whose ResourceReservations take effect have these, within the same
 limits (`admission`).

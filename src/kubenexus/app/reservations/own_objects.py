@@ -33,14 +33,14 @@ from kubenexus.state.reservations.objects import ReservationObjects
 
 PERIOD: Final = 5.0  # seconds between two looks; a reservation that is over by then is never shown
 GRACE: Final = 60.0  # seconds after the start for which objects of an earlier process are left alone
-LOOKS: Final = 256  # objects at a time; anyone who may create them can set our label
+LOOKS: Final = 256  # objects at a time; every user who may create them can set our label
 AGAIN: Final = 60.0  # seconds until an object that does not appear is made again
 
 log = logs.get("reservations")
 
 
 class ShownReservation(NamedTuple):
-    """An object that should exist, and what its status should say (None if the controller writes it)."""
+    """An object that should exist, and what its status should be (None if the controller writes it)."""
 
     body: dict[str, Any]
     report: ReservationReport | None

@@ -111,7 +111,7 @@ class EventHandlers:
             self._contained(key, lambda: self._send_bound_events(old, slim))
         else:
             self._send_freed_events(key, old, before)
-            self._waits(old, with_shared_parts(pod, slim))
+            self._queue_pod(with_shared_parts(pod, slim))
 
     def pod_listed(self, pod: Pod) -> None:
         """Handles a pod of a list. A bound pod without a node here lost it in a restore of the API server's store. It
@@ -236,7 +236,8 @@ class EventHandlers:
             for event in object_events.pod_changed(old, slim):
                 self.queue.on_event(event)
 
-    def _waits(self, old: Pod | None, pod: Pod) -> None:
+    def _queue_pod(self, pod: Pod) -> None:
+        """Passes a pod without a node to the assembler, if this process schedules it."""
         key = pod.key
         if pod.metadata.deletion_timestamp:
             self.assembler.remove(key)

@@ -94,7 +94,7 @@ def watch_target(resource: ApiResource) -> WatchTarget:
 def pod_entries(thing: Pod | Unreadable) -> int:
     """Returns the work of a pod for the handler: `PLAIN_POD`, one for each entry that is work (terms, requirements,
     containers and so on), and `PER_KEY` for each key of the registry. A bound pod with 500 short affinity terms takes
-    20 ms and has 48 KB: its length tells nothing. An ordinary one takes 0.14 ms, and a megabyte of a watch may have
+    20 ms and has 48 KB: its length shows nothing. An ordinary one takes 0.14 ms, and a megabyte of a watch may have
     1,400."""
     if not isinstance(thing, Pod):
         return 1
