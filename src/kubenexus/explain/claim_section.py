@@ -65,11 +65,11 @@ def _failures(
     alone = True
     for claim in claims:
         for alternatives in claim.requests:
-            said = [_failure(request, devices, columns) for request in alternatives]
-            if all(said):
+            failures = [_failure(request, devices, columns) for request in alternatives]
+            if all(failures):
                 alone = False
                 place = f"claim {claim.key}, request {alternatives[0].parent or alternatives[0].name}"
-                yield f"{place}: {said[0]}"
+                yield f"{place}: {failures[0]}"
     if alone and (len(claims) > 1 or any(len(claim.requests) > 1 or claim.constraints for claim in claims)):
         constrained = [claim for claim in claims if claim.constraints]
         for claim in constrained:

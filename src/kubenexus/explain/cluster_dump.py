@@ -55,7 +55,7 @@ def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> Cluste
 
 
 def _adopt_reservations(dump: ClusterDump) -> None:
-    """Reserves what the statuses of ResourceReservations say. Those of gangs are reports: the queue tells as much."""
+    """Reserves what the statuses of ResourceReservations list. Those of gangs only report the state of the queue."""
     for thing in dump.ledger.reservation_objects.by_key.values():
         try:
             request = request_of(thing)

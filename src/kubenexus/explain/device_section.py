@@ -35,7 +35,7 @@ _COUNTING = frozenset((FIT, VRAM, TOPOLOGY, "NodeResourcesFit"))  # plugins that
 
 class NodeOffer(msgspec.Struct, frozen=True, gc=False):
     """What one node has for the pod, as a sentence. `enough`: its devices would do, so something else is missing.
-    `refused`: why the node does not take the pod, whatever devices it has; "" for a node that would."""
+    `refused`: why the node does not take the pod, apart from devices; "" for a node that would."""
 
     node: str
     text: str

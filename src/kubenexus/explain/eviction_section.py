@@ -23,7 +23,7 @@ class Evictions(msgspec.Struct, frozen=True, gc=False):
 
 
 def evictions(decision: Decision, namespace: str) -> Evictions | None:
-    """Returns what a decision says about evictions, for readers of a namespace; None if nothing has to go."""
+    """Returns the evictions of a decision, for readers of a namespace; None if nothing has to go."""
     found = decision.preemption
     if found is None:
         return None

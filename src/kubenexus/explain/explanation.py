@@ -124,18 +124,12 @@ def explain(
     found = job_of_pod(pending, pods, ledger.groups, lambda member: gangs.default_topology(member.metadata.namespace))
     held = found.held or _gates(pod)
     if held:
-        diagnosis = Diagnosis(ledger.nodes.count, message=held)
-        decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
+        decision = _held_decision(found.job.key, held, ledger, now)
     else:
         reserved = None if pod.spec.node_name else reservation_ahead_of(found, pods, ledger, planner, gangs, settings)
         decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()
-    cards = {
-        each.pod: _cards(each.node, each.assignment.device_shares, ledger)
-        for each in decision.placements
-        if each.assignment.device_shares
-    } | {each.pod: claimed_text(each.assignment) for each in decision.placements if each.assignment.claims}
     bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
     devices = _devices(pending, decision, ledger, planner)
     namespace = pod.metadata.namespace
@@ -146,7 +140,7 @@ def explain(
         _facts(found),
         pod.spec.node_name,
         devices,
-        cards,
+        _cards_of_members(decision, ledger),
         bound,
         _workload(pod),
         TenantFacts(*ledger.nodes.tenants.of(pod), ledger.nodes.tenants.tier_source(pod)),
@@ -154,6 +148,21 @@ def explain(
         () if decision.placed or held else claim_section(pending, ledger.nodes),
         _unclear(pod),
     )
+
+
+def _held_decision(job: str, reason: str, ledger: Ledger, now: float) -> Decision:
+    diagnosis = Diagnosis(ledger.nodes.count, message=reason)
+    return Decision(job, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
+
+
+def _cards_of_members(decision: Decision, ledger: Ledger) -> dict[str, str]:
+    """Returns the cards and claimed devices of each member that has some."""
+    cards = {
+        each.pod: _cards(each.node, each.assignment.device_shares, ledger)
+        for each in decision.placements
+        if each.assignment.device_shares
+    }
+    return cards | {each.pod: claimed_text(each.assignment) for each in decision.placements if each.assignment.claims}
 
 
 def _unclear(pod: Pod) -> tuple[str, ...]:
@@ -173,7 +182,7 @@ def _devices(pending: Pod, decision: Decision, ledger: Ledger, planner: Planner)
         return None
     try:
         classified = planner.class_cache.lookup(pending, ledger.nodes)
-    except Malformed:  # the decision says so
+    except Malformed:  # the decision has the reason
         return None
     if classified.rejection is not None:
         return None

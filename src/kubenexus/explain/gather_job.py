@@ -14,13 +14,12 @@ from kubenexus.framework.job import Job
 from kubenexus.queue.gangs.gang_jobs import GangMember, build_gang_jobs, with_default_topology
 from kubenexus.state.pods import is_finished
 
-Said = tuple[Pod, GangDeclaration]
+DeclaredPod = tuple[Pod, GangDeclaration]
 Usual = Callable[[Pod], TopologyRequest]  # the topology of a gang that requests none
 
 
 class GatheredJob(msgspec.Struct, frozen=True, gc=False):
-    """The job of a pod. `since` is the creation time of its oldest waiting pod, `ready` when it could first be tried,
-    if later.
+    """The job of a pod. `since` is the creation time of its oldest waiting pod.
 
     `held` is the reason why the job is not tried yet, or "". `gang` is its name for people, "" for a single pod.
     """
@@ -29,14 +28,13 @@ class GatheredJob(msgspec.Struct, frozen=True, gc=False):
     since: float | None
     gang: str = ""
     held: str = ""
-    ready: float | None = None
 
 
-def _unsaid(pod: Pod) -> TopologyRequest:
+def _no_default(pod: Pod) -> TopologyRequest:
     return NO_TOPOLOGY_REQUEST
 
 
-def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> GatheredJob:
+def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _no_default) -> GatheredJob:
     """Returns the job of `pod`, which counts as waiting; a pod with the same key in `pods` is ignored."""
     try:
         claim = declared_gang(pod)
@@ -48,9 +46,9 @@ def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Us
     return _gathered([(pod, claim), *(each for each in _members(others) if each[1].key == claim.key)], groups, usual)
 
 
-def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> Iterator[GatheredJob]:
+def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _no_default) -> Iterator[GatheredJob]:
     """Yields all gangs with at least one waiting member."""
-    gangs: dict[str, list[Said]] = {}
+    gangs: dict[str, list[DeclaredPod]] = {}
     for pod, claim in _members(pods.values()):
         gangs.setdefault(claim.key, []).append((pod, claim))
     for members in gangs.values():
@@ -59,7 +57,7 @@ def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _
             yield _gathered([first, *(each for each in members if each is not first)], groups, usual)
 
 
-def _gathered(found: list[Said], groups: GroupLookup, usual: Usual) -> GatheredJob:
+def _gathered(found: list[DeclaredPod], groups: GroupLookup, usual: Usual) -> GatheredJob:
     """Builds the gang of the first of these members."""
     pod, claim = found[0]
     try:
@@ -68,15 +66,17 @@ def _gathered(found: list[Said], groups: GroupLookup, usual: Usual) -> GatheredJ
         return GatheredJob(Job.of(pod), _since(pod), claim.display_name, str(problem))
     if gang.is_trivial:
         return GatheredJob(Job.of(pod), _since(pod))
-    members = sorted((GangMember.of(each, said, _since(each)) for each, said in found), key=lambda member: member.order)
+    members = sorted(
+        (GangMember.of(each, claim, _since(each)) for each, claim in found), key=lambda member: member.order
+    )
     seated = [(member, member.pod.spec.node_name) for member in members]
     formation = build_gang_jobs(gang, seated)
     job = formation.jobs.get(gang.key, Job.of(pod))  # without a job if all waiting members have gates
     held = formation.hold.reasons[0] if formation.hold else ""
-    return GatheredJob(job, formation.since, gang.title, held, formation.ready)
+    return GatheredJob(job, formation.since, gang.title, held)
 
 
-def _members(pods: Iterable[Pod]) -> Iterator[Said]:
+def _members(pods: Iterable[Pod]) -> Iterator[DeclaredPod]:
     for pod in pods:
         try:
             claim = declared_gang(pod) if _lives(pod) else None

@@ -39,10 +39,6 @@ class DeviceState(msgspec.Struct, frozen=True, gc=False):
     free: int = WHOLE
     free_memory: int | None = None
 
-    @property
-    def is_free(self) -> bool:
-        return self.device.healthy and self.free == WHOLE
-
 
 class ResourceUse(msgspec.Struct, frozen=True, gc=False):
     """How the kubelet offers devices: `offered` units of a resource, of which pods hold `used`.
@@ -57,7 +53,7 @@ class ResourceUse(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeTier(msgspec.Struct, frozen=True, gc=False):
-    """The hardware tier of a node, and whether its label (`label`) or its best card (`model`) says so. Both are ""
+    """The hardware tier of a node, and whether its label (`label`) or its best card (`model`) shows it. Both are ""
     where neither does."""
 
     tier: str = ""

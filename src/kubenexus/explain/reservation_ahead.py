@@ -33,7 +33,6 @@ def reservation_ahead_of(
     rules = QueueProfile.of(
         planner.profile_plugins,
         lambda pod: planner.class_cache.signature(pod, ledger.nodes),
-        aging=gangs.aging,
         boost=lambda pod: settings.boost(ledger.nodes.tenants.of(pod).tier, pod.metadata.namespace),
     )
     all_gangs = waiting_gangs(pods, ledger.groups, lambda pod: gangs.default_topology(pod.metadata.namespace))
@@ -47,16 +46,6 @@ def reservation_ahead_of(
         if gang_diagnosis is not None and is_capacity_shortage(gang_diagnosis):
             return planner.reserve(first.job, gang_diagnosis, ledger.snapshot())
     return None
-
-
-def queue_order(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, ...]:
-    """Returns the job's sort key in the queue, lowest first. As there, a job without an age counts as new.
-
-    Between equal keys the queue uses the order of arrival, which a dump does not contain.
-    """
-    priority, since = found.job.priority, now if found.since is None else found.since
-    ready = since if found.ready is None else min(found.ready, now)
-    return profile.order(profile.effective_priority(priority, ready, now), since, profile.boost(found.job))
 
 
 def rank(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, tuple[float, ...]]:
