@@ -109,7 +109,14 @@ class Planner:
             return self._with_preemption(decision, own, job, snapshot, spared)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
-        reservation_check = self._reservation_check
+        return self._beside_reservation(reserved, decision, own, job, snapshot)
+
+    def _beside_reservation(
+        self, reserved: Reservation, decision: Decision, own: list[ReservedCapacity], job: Job, snapshot: Snapshot
+    ) -> Decision:
+        """Returns the decision, or another, that does not delay the gang for which capacity is reserved; a refusal if
+        there is none."""
+        now, reservation_check = decision.decided_at, self._reservation_check
         if reservation_check is None or not reservation_check.still(reserved, snapshot):
             reservation_check = self._reservation_check = ReservationCheck(
                 reserved, self.class_cache, snapshot, self._levels

@@ -26,15 +26,15 @@ _encode = msgspec.json.encode  # JSON has numbers of any size, and a quantity ma
 class _KnownClass(msgspec.Struct, Generic[T], gc=False):
     """The last pod that was found to be of a class, and the value `what` of the class.
 
-    `told`: for pods with this spec, labels, annotations and owners determine all results of plugins. Otherwise the
-    pod is signed and plugins name the nodes it is for; `said` are their results for this class, once they were called.
+    `by_content`: for pods with this spec, labels, annotations and owners determine all results of plugins. Otherwise
+    the pod is signed and plugins name the nodes it is for; `results` are these results for the class, once known.
     """
 
     pod: Pod
     what: T
-    told: bool
+    by_content: bool
     pins: Sequence[Pins]
-    said: list[Any] | None = None
+    results: list[Any] | None = None
 
 
 class ClassMatcher(Generic[T]):
@@ -55,8 +55,8 @@ class ClassMatcher(Generic[T]):
         mounts, pinned = has_scheduled_volumes(pod), pod.spec.affinity is not None or not self._ours
         pins = [each.node_names for each in self._profile_plugins.pins if pinned]
         alike = self._with_spec(pod.spec)
-        told = self._ours and not mounts and not pod.spec.resource_claims  # a claim may be named after its pod
-        alike.insert(0, _KnownClass(pod, what, told, pins))
+        by_content = self._ours and not mounts and not pod.spec.resource_claims  # a claim may be named after its pod
+        alike.insert(0, _KnownClass(pod, what, by_content, pins))
         del alike[MAX_CLASSES_PER_SPEC:]
 
     def find(self, pod: Pod) -> T | None:
@@ -76,7 +76,7 @@ class ClassMatcher(Generic[T]):
                 continue
             if meta.labels == other.labels:
                 same = meta.owner_references == other.owner_references and meta.annotations == other.annotations
-                if kind.told and same:
+                if kind.by_content and same:
                     return kind.what
             elif self._labelled:
                 continue
@@ -88,14 +88,14 @@ class ClassMatcher(Generic[T]):
     def _same(self, pod: Pod, kind: _KnownClass[T]) -> bool:
         """Whether plugins return the same for both pods. A failure counts as no; the lookup of the pod reports it."""
         try:
-            if kind.said is None:
-                kind.said = self._said(kind.pod, kind.pins)
-            return self._said(pod, kind.pins) == kind.said
+            if kind.results is None:
+                kind.results = self._results(kind.pod, kind.pins)
+            return self._results(pod, kind.pins) == kind.results
         except FAILURES as error:
             reraise_interrupts(error)
             return False
 
-    def _said(self, pod: Pod, pins: Sequence[Pins]) -> list[Any]:
+    def _results(self, pod: Pod, pins: Sequence[Pins]) -> list[Any]:
         """Returns what plugins sign of the pod, mostly remembered for its template, and the nodes that they name."""
         return [self._class_cache.signed_by_plugins(pod, self._columns), *[node_names(pod) for node_names in pins]]
 
