@@ -80,13 +80,13 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
 
 def _missing(namespace: str, name: str, pods: "Mapping[str, Pod]", file: Path) -> str:
     """Returns the message for a pod that is not in the file: whether its namespace is, and pods of that name."""
-    told = f"pod {name} does not exist in namespace {namespace}"
+    message = f"pod {name} does not exist in namespace {namespace}"
     if any(key.startswith(f"{namespace}/") for key in pods):
-        told += f" of {file}"
+        message += f" of {file}"
     else:
-        told += f": {file} has no pod of that namespace"
+        message += f": {file} has no pod of that namespace"
     near = ", ".join(sorted(key for key in pods if key.endswith(f"/{name}"))[:3])
-    return told + (f"; did you mean {near}?" if near else "")
+    return message + (f"; did you mean {near}?" if near else "")
 
 
 def _configuration(file: Path | None) -> "Configuration | None":

@@ -43,7 +43,7 @@ def reserve() -> None:
 @click.option("--priority", type=int, help="Pods of a higher priority may take the capacity if they fit nowhere else.")
 @click.option("--dry-run", is_flag=True, help="Print the object, and make nothing.")
 @_connection
-def create(kubeconfig: str, context: str, *, dry_run: bool, **said: Any) -> None:
+def create(kubeconfig: str, context: str, *, dry_run: bool, **given: Any) -> None:
     """Make the reservation NAME.
 
     Four nodes with 8 GPUs each for team A, from 18:00 for ten minutes:
@@ -58,18 +58,18 @@ def create(kubeconfig: str, context: str, *, dry_run: bool, **said: Any) -> None
     from kubenexus.client.verbs import create as create_call
 
     try:
-        body = manifest(_options(said))
+        body = manifest(_options(given))
     except KubeNexusError as error:
         raise click.UsageError(str(error)) from None
     if dry_run:
         click.echo(yaml.safe_dump(body, sort_keys=False), nl=False)
         return
-    call = create_call(RESOURCE_RESERVATIONS, body, said["namespace"])
+    call = create_call(RESOURCE_RESERVATIONS, body, given["namespace"])
     _ask(kubeconfig, context, lambda client: client.send(call))
-    click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{said['name']} created")
+    click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{given['name']} created")
 
 
-def _options(said: dict[str, Any]) -> Any:
+def _options(given: dict[str, Any]) -> Any:
     from datetime import datetime
 
     from kubenexus.api.reservations.manifest import ManifestOptions, start_time
@@ -78,20 +78,20 @@ def _options(said: dict[str, Any]) -> Any:
     now = WallClock().now()
     zone = datetime.fromtimestamp(now).astimezone().tzinfo  # the zone of this machine's clock
     return ManifestOptions(
-        name=said["name"],
-        namespace=said["namespace"],
-        count=said["count"],
-        resources=_pairs("--resource", said["resource"]),
-        starts_at=start_time(said["starts_at"], now, zone),
-        duration=said["duration"],
-        group=said["for_gang"],
-        namespaces=said["for_namespace"],
-        namespace_labels=_pairs("--for-namespace-label", said["for_namespace_label"]),
-        pod_labels=_pairs("--for-pod-label", said["for_pod_label"]),
-        tier=said["for_tier"],
-        node_labels=_pairs("--node-label", said["node_label"]),
-        tolerations=said["toleration"],
-        priority=said["priority"],
+        name=given["name"],
+        namespace=given["namespace"],
+        count=given["count"],
+        resources=_pairs("--resource", given["resource"]),
+        starts_at=start_time(given["starts_at"], now, zone),
+        duration=given["duration"],
+        group=given["for_gang"],
+        namespaces=given["for_namespace"],
+        namespace_labels=_pairs("--for-namespace-label", given["for_namespace_label"]),
+        pod_labels=_pairs("--for-pod-label", given["for_pod_label"]),
+        tier=given["for_tier"],
+        node_labels=_pairs("--node-label", given["node_label"]),
+        tolerations=given["toleration"],
+        priority=given["priority"],
     )
 
 

@@ -20,7 +20,7 @@ def preemption_settings(configuration: Configuration, profile: str) -> DefaultPr
 
 def gang_preemption_settings(configuration: Configuration, profile: str) -> GangPreemptionArgs | None:
     """Returns the arguments of GangPreemption, or None if the profile does not have it. Every profile has it, unless
-    the configuration disables it, but one with kube-scheduler's name: that has it only if the configuration says so."""
+    the configuration disables it; one with kube-scheduler's name has it only if the configuration enables it."""
     args = configuration.args[profile].get(GANG_PREEMPTION)
     if args is None or not _is_enabled(configuration, profile, GANG_PREEMPTION):
         return None

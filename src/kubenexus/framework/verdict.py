@@ -5,11 +5,8 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kubenexus.base.arrays import any_true
-
-BitColumn = NDArray[np.uint64]
 
 
 class Code(enum.IntEnum):

@@ -135,7 +135,7 @@ def gang_stuck(pod: Pod, gang: str, minimum: int) -> EventRecord:
 
 
 def preempted(victim: PodRecord, preemptor: str, node: str) -> EventRecord:
-    """A pod is deleted for one of higher priority, of which only the UID is told."""
+    """A pod is deleted for one of higher priority. The event names only the UID of that one."""
     regarding = Reference(kind="Pod", namespace=victim.namespace, name=victim.name, uid=victim.uid, api_version="v1")
     note = f"Preempted by pod {preemptor} on node {node}"
     return EventRecord(regarding, NORMAL, PREEMPTED, "Preempting", truncate_note(note))

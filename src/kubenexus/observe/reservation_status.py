@@ -30,7 +30,7 @@ class Phase(enum.StrEnum):
 
 
 class ReservationReport(msgspec.Struct, frozen=True, gc=False):
-    """What the status of a reservation is to say. `nodes` is by entry, `pods` by the key of a pod. `expires_at` is None
+    """The content of a reservation's status. `nodes` is by entry, `pods` by the key of a pod. `expires_at` is None
     for an object that cannot be read."""
 
     phase: Phase

@@ -1,4 +1,4 @@
-"""Objects other than nodes and pods: what the API server says about devices, claims, owners, namespaces and storage."""
+"""Objects other than nodes and pods: what the API server has of devices, claims, owners, namespaces and storage."""
 
 from itertools import islice
 from typing import Any

@@ -31,7 +31,7 @@ class GangClaim(msgspec.Struct, frozen=True, gc=False):
 
 class VictimTraits(msgspec.Struct, frozen=True, gc=False):
     """`exempt`: never a victim (a pod of a DaemonSet, a static pod, or one that the system needs). `driver`: the other
-    members of its gang cannot start without it. The last three say which tenant the pod belongs to."""
+    members of its gang cannot start without it. The last three name the tenant of the pod."""
 
     exempt: bool = False
     driver: bool = False
@@ -58,9 +58,9 @@ def victim_traits(pod: Pod) -> VictimTraits:
 
 
 def saved_at(pod: Pod) -> float:
-    """Returns when the pod last saved its work, 0 if it does not say so."""
-    said = pod.metadata.annotations.get(workload.LAST_CHECKPOINT.key)
-    return parse_timestamp(said, 0.0) if said else 0.0
+    """Returns when the pod last saved its work, 0 if no annotation states it."""
+    stated = pod.metadata.annotations.get(workload.LAST_CHECKPOINT.key)
+    return parse_timestamp(stated, 0.0) if stated else 0.0
 
 
 def _exempt(pod: Pod) -> bool:

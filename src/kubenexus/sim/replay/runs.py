@@ -52,10 +52,10 @@ def run_all(
         for seed in seeds:
             arrivals = plan.arrivals(plan.trace, seed)
             for policy in policies:
-                told = progress(f"{plan.trace.name} {policy} {seed}", len(arrivals.jobs))
+                report = progress(f"{plan.trace.name} {policy} {seed}", len(arrivals.jobs))
                 cluster = ReplayCluster(plan.ledger(), policy_plugins(policy, plan.trace, seed, config))
                 run = play if arrivals.has_departures else fill
-                result: Result = run(arrivals, cluster, policy=policy, seed=seed, progress=told)
+                result: Result = run(arrivals, cluster, policy=policy, seed=seed, progress=report)
                 yield result
                 if not result.complete:
                     return

@@ -37,12 +37,12 @@ def in_pod(kind: str, nodes: int, pod: dict[str, Any]) -> Counter[Key]:
     return +held
 
 
-def _count_preemption(held: Counter[Key], kind: str, said: dict[str, Any] | None) -> None:
+def _count_preemption(held: Counter[Key], kind: str, dry_run: dict[str, Any] | None) -> None:
     """Counts the answers of a dry run: who is tried, what came out on each node, and which node is chosen."""
-    if said is not None:
+    if dry_run is not None:
         held[Key(kind, "preemption")] = 1
-        held[Key(kind, "preemptionNode")] = len(said.get("candidates", ())) + len(said.get("notCandidates", ()))
-        held[Key(kind, "preemptionBest")] = int("best" in said)
+        held[Key(kind, "preemptionNode")] = len(dry_run.get("candidates", ())) + len(dry_run.get("notCandidates", ()))
+        held[Key(kind, "preemptionBest")] = int("best" in dry_run)
 
 
 def _count_scores(held: Counter[Key], kind: str, pod: dict[str, Any]) -> None:
