@@ -11,17 +11,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kubenexus.api.devices.device_share import WHOLE, DeviceShare
+from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import Normalize
-from kubenexus.framework.job import Assignment, JobView
+from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import Verdict
-from kubenexus.plugins.devices.fit import DeviceFit
 from kubenexus.sim.replay.policies.fill_table import FillTable, coarse
 from kubenexus.sim.replay.policies.node_state import (
+    ChoosesGpu,
     PodRequest,
-    ReadsResources,
     free_cpu,
     gpus_left,
     models_of,
@@ -45,14 +43,14 @@ class _Rows(NamedTuple):
     begun: Any
 
 
-class ExpectedFill(ReadsResources):
+class ExpectedFill(ChoosesGpu):
     name = "ExpectedFill"
     normalize = Normalize("points")  # used as they are: more than 100 steps
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._shapes: Sequence[Sequence[Any]] = args["shapes"]
         self._tables: dict[tuple[bool, ...], FillTable] = {}
-        self._fit = DeviceFit({})
+        super().__init__()
         on_gpus = sum(shape[1] * shape[2] * shape[4] for shape in self._shapes) / WHOLE
         self._demand = {  # slots of each size that are asked for, for each GPU that is
             size: sum(shape[4] for shape in self._shapes if shape[1] == size) / max(on_gpus, 1e-9) for size in SLOTS
@@ -69,18 +67,12 @@ class ExpectedFill(ReadsResources):
         scores: IntColumn = np.clip(_OFFSET - np.rint(growth / STEP), 0, 2 * _OFFSET).astype(np.int64)
         return scores
 
-    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
+    def choose_gpu(self, pod: PodClass, request: PodRequest, node: Nodes) -> int:
         """Returns the GPU in use that a part fills up most, or a free one if that is expected to leave less idle."""
-        request = request_of(pod)
-        if not request.is_part:
-            return self._fit.assign(pod, row, nodes)
-        here = Nodes(nodes.columns, np.array([row]))
-        begun, fresh = self._growth(request, _rows_of(here), here)[:, 0].tolist()
-        left = gpus_left(here)[0]
+        begun, fresh = self._growth(request, _rows_of(node), node)[:, 0].tolist()
+        left = gpus_left(node)[0]
         wanted = left == WHOLE if fresh < begun else (left >= request.gpu_milli) & (left < WHOLE)
-        slot = int(np.where(wanted, left, 2 * WHOLE).argmin())
-        device = nodes.columns.devices.of_row(row).node.devices[slot]
-        return Assignment(device_shares=(DeviceShare(device.name, request.gpu_milli),))
+        return int(np.where(wanted, left, 2 * WHOLE).argmin())
 
     def _growth(self, request: PodRequest, rows: _Rows, nodes: Nodes) -> Any:
         """Returns by how much the expected idle GPU grows, for a GPU in use and for free ones; `_NEVER` where the pod

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.api.devices.device_share import WHOLE, DeviceShare
+from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS
-from kubenexus.framework.job import Assignment, JobView
+from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import Verdict
-from kubenexus.plugins.devices.fit import DeviceFit
 from kubenexus.sim.replay.policies.node_state import (
+    ChoosesGpu,
     PodRequest,
-    ReadsResources,
     free_cpu,
     gpus_left,
     models_of,
@@ -31,27 +29,22 @@ from kubenexus.state.view import Nodes
 COVERED = 0.95  # of the pods, by the shapes of the target workload
 
 
-class FGD(ReadsResources):
+class FGD(ChoosesGpu):
     name = "FGD"
     normalize = AS_IS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._workload = TargetWorkload(args["shapes"])
-        self._fit = DeviceFit({})
+        super().__init__()
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn:
         """Returns 100 times the logistic function of the fragmentation that the pod takes away, in GPUs."""
         scores: IntColumn = self._by_gpu(request_of(pod), nodes).max(axis=1, initial=0)
         return scores
 
-    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
-        """Returns the GPU with the best score for a part, and any free ones for whole GPUs."""
-        request = request_of(pod)
-        if not request.is_part:
-            return self._fit.assign(pod, row, nodes)
-        slot = int(self._by_gpu(request, Nodes(nodes.columns, np.array([row])))[0].argmax())
-        device = nodes.columns.devices.of_row(row).node.devices[slot]
-        return Assignment(device_shares=(DeviceShare(device.name, request.gpu_milli),))
+    def choose_gpu(self, pod: PodClass, request: PodRequest, node: Nodes) -> int:
+        """Returns the GPU with the best score."""
+        return int(self._by_gpu(request, node)[0].argmax())
 
     def _by_gpu(self, request: PodRequest, nodes: Nodes) -> Any:
         """Returns the scores of rows for each GPU that a part may take, -1 where it cannot. Whole GPUs and pods without

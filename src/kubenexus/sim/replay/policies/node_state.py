@@ -1,13 +1,17 @@
 """What the policies read of nodes and pods: free cpu, what is left of each GPU, and the model."""
 
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubenexus.api.devices.device_share import WHOLE
+from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.resource_names import CPU
 from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.job import Assignment
 from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import Verdict
+from kubenexus.plugins.devices.fit import DeviceFit
 from kubenexus.plugins.devices.request import requests_of
 from kubenexus.sim.replay.objects import MODEL_LABEL
 from kubenexus.state.view import Nodes
@@ -37,6 +41,25 @@ class ReadsResources:
 
     reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
     depends = Depends.USAGE
+
+
+class ChoosesGpu(ReadsResources):
+    """A policy's plugin that chooses the GPU of a pod that takes a part. Whole GPUs are any free ones."""
+
+    def __init__(self) -> None:
+        self._fit = DeviceFit({})
+
+    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
+        request = request_of(pod)
+        if not request.is_part:
+            return self._fit.assign(pod, row, nodes)
+        slot = self.choose_gpu(pod, request, Nodes(nodes.columns, np.array([row])))
+        device = nodes.columns.devices.of_row(row).node.devices[slot]
+        return Assignment(device_shares=(DeviceShare(device.name, request.gpu_milli),))
+
+    @abstractmethod
+    def choose_gpu(self, pod: PodClass, request: PodRequest, node: Nodes) -> int:
+        """Returns the slot of the GPU. `node` has one row."""
 
 
 def request_of(pod: PodClass) -> PodRequest:

@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import Normalize
-from kubenexus.framework.job import Assignment, JobView
+from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import Verdict
-from kubenexus.plugins.devices.fit import DeviceFit
-from kubenexus.sim.replay.policies.node_state import ReadsResources, gpus_left, request_of
+from kubenexus.sim.replay.policies.node_state import ChoosesGpu, PodRequest, gpus_left
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 _BITS = 20  # of a score
 
 
-class RandomNode(ReadsResources):
+class RandomNode(ChoosesGpu):
     """Each pod is a class by itself, with random scores that follow from its name, the seed and the nodes' names."""
 
     name = "RandomNode"
@@ -29,7 +26,7 @@ class RandomNode(ReadsResources):
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._seed = int(args.get("seed", 0))
-        self._fit = DeviceFit({})
+        super().__init__()
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> int:
         return zlib.crc32(pod.key.encode(), self._seed)
@@ -43,14 +40,9 @@ class RandomNode(ReadsResources):
         scores: IntColumn = ((mixed ^ mixed >> np.uint64(31)) >> np.uint64(64 - _BITS)).astype(np.int64)
         return scores
 
-    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
-        request = request_of(pod)
-        if not request.is_part:
-            return self._fit.assign(pod, row, nodes)
-        fitting = np.flatnonzero(gpus_left(Nodes(nodes.columns, np.array([row])))[0] >= request.gpu_milli)
-        slot = int(fitting[pod.signed[self.name] // 97 % len(fitting)])
-        device = nodes.columns.devices.of_row(row).node.devices[slot]
-        return Assignment(device_shares=(DeviceShare(device.name, request.gpu_milli),))
+    def choose_gpu(self, pod: PodClass, request: PodRequest, node: Nodes) -> int:
+        fitting = np.flatnonzero(gpus_left(node)[0] >= request.gpu_milli)
+        return int(fitting[pod.signed[self.name] // 97 % len(fitting)])
 
 
 def _name_hashes(nodes: Nodes) -> Any:
