@@ -36,12 +36,12 @@ def make_planner(
 
 
 def volume_timeouts(configuration: Configuration) -> dict[str, float]:
-    """Returns by profile for how many seconds a bind waits for volumes, where the configuration says so."""
+    """Returns by profile for how many seconds a bind waits for volumes, where the configuration sets it."""
     named = {name: args.get("VolumeBinding", {}).get("bindTimeoutSeconds") for name, args in configuration.args.items()}
     return {name: float(seconds) for name, seconds in named.items() if seconds}
 
 
 def claim_timeouts(configuration: Configuration) -> dict[str, float]:
-    """Returns by profile for how many seconds a bind waits for devices, where the configuration says so."""
+    """Returns by profile for how many seconds a bind waits for devices, where the configuration sets it."""
     named = {name: args.get("DynamicResources", {}).get("bindingTimeout") for name, args in configuration.args.items()}
     return {name: Duration.of(duration).seconds for name, duration in named.items() if duration}

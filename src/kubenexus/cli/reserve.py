@@ -65,7 +65,7 @@ def create(kubeconfig: str, context: str, *, dry_run: bool, **given: Any) -> Non
         click.echo(yaml.safe_dump(body, sort_keys=False), nl=False)
         return
     call = create_call(RESOURCE_RESERVATIONS, body, given["namespace"])
-    _ask(kubeconfig, context, lambda client: client.send(call))
+    _send(kubeconfig, context, lambda client: client.send(call))
     click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{given['name']} created")
 
 
@@ -115,7 +115,7 @@ def list_(kubeconfig: str, context: str, namespace: str) -> None:
             more = page.more
         return found
 
-    click.echo(render_reservations(_ask(kubeconfig, context, pages)), nl=False)
+    click.echo(render_reservations(_send(kubeconfig, context, pages)), nl=False)
 
 
 @reserve.command()
@@ -128,27 +128,27 @@ def delete(kubeconfig: str, context: str, name: str, namespace: str) -> None:
     from kubenexus.client.verbs import delete as delete_call
 
     call = delete_call(RESOURCE_RESERVATIONS, namespace, name, "")
-    _ask(kubeconfig, context, lambda client: client.send(call))
+    _send(kubeconfig, context, lambda client: client.send(call))
     click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{name} deleted")
 
 
-def _ask(kubeconfig: str, context: str, question: "Callable[[ApiClient], Awaitable[Answer]]") -> Answer:
-    """Sends one question to the API server. Its refusal is the command's error."""
+def _send(kubeconfig: str, context: str, calls: "Callable[[ApiClient], Awaitable[Answer]]") -> Answer:
+    """Calls the API server. Its refusal is the command's error."""
     from kubenexus.base.clock import WallClock
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.client.client_config import ClientOptions, load_client_config
     from kubenexus.client.transport import ApiClient
 
-    async def asked() -> Answer:
+    async def called() -> Answer:
         clock = WallClock()
         client = ApiClient(load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock), clock)
         try:
-            return await question(client)
+            return await calls(client)
         finally:
             await client.close()
 
     try:
-        return asyncio.run(asked())
+        return asyncio.run(called())
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 

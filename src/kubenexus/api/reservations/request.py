@@ -230,10 +230,11 @@ def _amounts(nanos: Mapping[str, int], field: str) -> tuple[Amounts, tuple[tuple
     amounts = to_scheduler_units(nanos)
     if not amounts:
         raise Malformed("must name a resource and an amount of it", field=field)
-    return amounts, tuple([(name, _text(name, amount)) for name, amount in amounts])
+    return amounts, tuple([(name, quantity_text(name, amount)) for name, amount in amounts])
 
 
-def _text(name: str, amount: int) -> str:
+def quantity_text(name: str, amount: int) -> str:
+    """Returns an amount in scheduler units as a quantity: cpu is in thousandths."""
     return f"{amount}m" if name == "cpu" else str(amount)
 
 

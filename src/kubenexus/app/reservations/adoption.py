@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kubenexus.api.reservations.request import ReservationEntry, ReservationRequest
+from kubenexus.api.reservations.request import ReservationEntry, ReservationRequest, quantity_text
 from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.observe.reservation_status import MAX_PODS, Phase
 from kubenexus.state.ledger import Ledger
@@ -61,11 +61,11 @@ def take_lacking(ledger: Ledger, request: ReservationRequest) -> tuple[Reservati
     lost = [record.entries.pop(name) for name in lacking]
     if record.entries:
         ledger.reserve(record)
-    return tuple([_again(each, each.node in ledger.nodes.row_of, request) for each in lost])
+    return tuple([_entry_elsewhere(each, each.node in ledger.nodes.row_of, request) for each in lost])
 
 
-def _again(entry: ReservedCapacity, there: bool, request: ReservationRequest) -> ReservationEntry:
+def _entry_elsewhere(entry: ReservedCapacity, there: bool, request: ReservationRequest) -> ReservationEntry:
     amounts = tuple(sorted(entry.left().items())) if there else entry.amounts
-    texts = tuple([(name, f"{amount}m" if name == "cpu" else str(amount)) for name, amount in amounts])
+    texts = tuple([(name, quantity_text(name, amount)) for name, amount in amounts])
     node = next((each.node for each in request.entries if each.name == entry.name), "")
     return ReservationEntry(entry.name, amounts, texts, node)

@@ -262,17 +262,17 @@ class ReservationController:
         request = tracked.request
         refused = self._share_refusal(request)
         if refused is not None:
-            self._rest(tracked, refused.reason, refused.message, now)
+            self._retry_later(tracked, refused.reason, refused.message, now)
             return
         job = reservation_job(msgspec.structs.replace(request, entries=tracked.missing), self._profile)
         try:
             decision = self._planner.plan_entries(job, self._ledger.snapshot(), now)
         except Exception as error:
             log.error("Failed to plan a reservation; trying it later", error, reservation=request.key)  # noqa: PLE1205 - our own log
-            self._rest(tracked, "Error", f"{type(error).__name__}: {error}", now)
+            self._retry_later(tracked, "Error", f"{type(error).__name__}: {error}", now)
             return
         if not decision.placed or len(decision.placements) < len(tracked.missing):
-            self._rest(tracked, "NoRoom", decision.full_sentence(), now)
+            self._retry_later(tracked, "NoRoom", decision.full_sentence(), now)
             return
         nodes = {each.pod.rpartition("#")[2]: each.node for each in decision.placements}
         enter(self._ledger, request, placed_entries(request, tracked.missing, nodes))
@@ -286,7 +286,7 @@ class ReservationController:
         active = [each.request for each in self._tracked.values() if each.request is not request and not each.missing]
         return share_refusal(request, active, self._settings, self._ledger.nodes)
 
-    def _rest(self, tracked: TrackedReservation, reason: str, message: str, now: float) -> None:
+    def _retry_later(self, tracked: TrackedReservation, reason: str, message: str, now: float) -> None:
         tracked.reason, tracked.message, tracked.tried = reason, message, self._ledger.generation
         tracked.retry_at, tracked.pause = now + tracked.pause, min(2 * tracked.pause, MAX_PAUSE)
         self._report(tracked)
@@ -318,7 +318,7 @@ class ReservationController:
         record = self._ledger.reservations.by_key.get(tracked.request.key)
         entries = [] if record is None else record.entries.values()
         nodes = {each.name: each.node for each in entries}
-        pods = {} if record is None else {pod: self._word(pod) for pod in record.pods}
+        pods = {} if record is None else {pod: self._pod_state(pod) for pod in record.pods}
         report = ReservationReport(
             tracked.phase,
             tracked.reason,
@@ -330,7 +330,7 @@ class ReservationController:
         )
         self._reporter.report(tracked.request.key, report)
 
-    def _word(self, pod: str) -> str:
+    def _pod_state(self, pod: str) -> str:
         return "Bound" if self._stage(pod) is PodStage.BOUND else "Assumed"
 
 

@@ -19,6 +19,7 @@ from kubenexus.api.reservations.request import (
     ReservationEntry,
     ReservationOwner,
     ReservationRequest,
+    quantity_text,
 )
 from kubenexus.api.reservations.resource_reservation import object_name
 from kubenexus.api.selectors import LabelSelector, compile_selector
@@ -68,7 +69,7 @@ class DriverReservations:
         if not count:
             return None
         amounts = tuple([each for each in (("cpu", cpu), ("memory", memory)) if each[1]])
-        texts = tuple([(name, f"{amount}m" if name == "cpu" else str(amount)) for name, amount in amounts])
+        texts = tuple([(name, quantity_text(name, amount)) for name, amount in amounts])
         workers = [ReservationEntry(f"worker-{i}", amounts, texts) for i in range(min(count, MAX_ENTRIES))]
         meta, now = pod.metadata, self._clock.now()
         owner = ReservationOwner(

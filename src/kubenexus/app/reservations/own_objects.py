@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import gang
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.reservations.request import MAX_ENTRIES
+from kubenexus.api.reservations.request import MAX_ENTRIES, quantity_text
 from kubenexus.api.reservations.resource_reservation import MANAGER, ResourceReservation, object_name
 from kubenexus.api.resource_names import Amounts
 from kubenexus.app.gangs.reservations import GangReservations
@@ -154,7 +154,7 @@ def gang_object(held: Reservation, profile: str, ends_at: float) -> ShownReserva
     for pod, count in held.member_counts:
         for _ in range(min(count, MAX_ENTRIES - len(entries))):
             name = f"member-{len(entries)}"
-            entries[name] = {"resources": _texts(footprint_of(pod).amounts)}
+            entries[name] = {"resources": _quantities(footprint_of(pod).amounts)}
             if nodes:
                 places[name] = nodes.pop(0)
     first = held.member_counts[0][0]
@@ -170,7 +170,7 @@ def gang_object(held: Reservation, profile: str, ends_at: float) -> ShownReserva
 def driver_body(driver: DriverReservation) -> dict[str, Any]:
     """Returns the object of what a driver's workers will need."""
     request = driver.request
-    entries = {each.name: {"resources": _texts(each.amounts)} for each in request.entries}
+    entries = {each.name: {"resources": _quantities(each.amounts)} for each in request.entries}
     selector = {"matchLabels": dict([driver.job_label])}
     seconds = round(request.expires_at - request.starts_at)
     spec = {"reservations": entries, "owner": {"podSelector": selector}, "duration": f"{seconds}s"}
@@ -192,5 +192,5 @@ def _body(group: str, namespace: str, labels: dict[str, str], owner: Pod, spec: 
     }
 
 
-def _texts(amounts: Amounts) -> dict[str, str]:
-    return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in amounts}
+def _quantities(amounts: Amounts) -> dict[str, str]:
+    return {name: quantity_text(name, amount) for name, amount in amounts}
