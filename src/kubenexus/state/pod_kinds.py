@@ -25,7 +25,7 @@ EXEMPT, DRIVER, BATCH = 1, 2, 4  # flags of a kind
 _NO_GANG: Final = -1
 
 
-class PodKind(NamedTuple):
+class PodKindKey(NamedTuple):
     """The key of a kind. Footprint and traits are shared objects, so their identity is enough."""
 
     footprint: int
@@ -35,10 +35,10 @@ class PodKind(NamedTuple):
     endless: bool
 
 
-class Kind(NamedTuple):
+class PodKind(NamedTuple):
     """What a kind holds, so that the identities in its key stay in use."""
 
-    key: PodKind
+    key: PodKindKey
     footprint: Footprint
     traits: VictimTraits
 
@@ -133,8 +133,8 @@ class PodKinds:
         self.gangs = GangTable()
         self.flags = np.zeros(64, np.uint8)
         self.gang = np.full(64, _NO_GANG, np.int64)
-        self._kinds: list[Kind | None] = []
-        self._codes: dict[PodKind, int] = {}
+        self._kinds: list[PodKind | None] = []
+        self._codes: dict[PodKindKey, int] = {}
         self._counts: list[int] = []
         self._free: list[int] = []
         self._amounts: dict[str, Any] = {}
@@ -144,7 +144,7 @@ class PodKinds:
 
     def enter(self, record: PodRecord, queue: str | None) -> int:
         """Counts a pod, and returns the code of its kind."""
-        key = PodKind(id(record.footprint), id(record.traits), record.namespace, queue, record.endless)
+        key = PodKindKey(id(record.footprint), id(record.traits), record.namespace, queue, record.endless)
         code = self._codes.get(key)
         if code is None:
             code = self._add(key, record)
@@ -187,10 +187,10 @@ class PodKinds:
         self._ranked_at = tenants.version
         return self._ranks
 
-    def _add(self, key: PodKind, record: PodRecord) -> int:
+    def _add(self, key: PodKindKey, record: PodRecord) -> int:
         code = self._codes[key] = self._free.pop() if self._free else self._open()
         traits = record.traits
-        self._kinds[code] = Kind(key, record.footprint, traits)
+        self._kinds[code] = PodKind(key, record.footprint, traits)
         self.flags[code] = EXEMPT * traits.exempt | DRIVER * traits.driver | BATCH * (not key.endless)
         self.gang[code] = _NO_GANG if traits.gang is None else self.gangs.enter(traits.gang)
         for resource, column in self._amounts.items():
@@ -215,7 +215,7 @@ def _amount(footprint: Footprint, resource: str) -> int:
     return next((min(amount, LARGEST) for name, amount in footprint.amounts if name == resource), 0)
 
 
-def _tenant_fields(kind: Kind, tenants: Tenants) -> TenantFields:
+def _tenant_fields(kind: PodKind, tenants: Tenants) -> TenantFields:
     traits = kind.traits
     may_choose = tenants.may_choose(traits.scheduler)
     return TenantFields(kind.key.namespace, kind.key.queue, traits.class_tier, traits.pod_tier, may_choose)
