@@ -11,8 +11,9 @@ import click
 from kubenexus.cli.dump_file import open_dump
 
 if TYPE_CHECKING:
+    from kubenexus.sim.replay.progress import Progress
     from kubenexus.sim.replay.report.fail_if import Condition
-    from kubenexus.sim.replay.runs import Progress, ReplayPlan, Result
+    from kubenexus.sim.replay.runs import ReplayPlan, Result
     from kubenexus.state.ledger import Ledger
 
 FAILED = 3  # the exit code if a condition of --fail-if holds
@@ -156,7 +157,7 @@ def _own_plan(file: Path | None, dump_file: Path | None, again: bool) -> "Replay
     return ReplayPlan(Trace(dump_file.stem, (), jobs), lambda each, seed: each, start)
 
 
-class _Wanted(NamedTuple):
+class _SharedOptions(NamedTuple):
     """The options that all traces share."""
 
     policies: tuple[str, ...]
@@ -172,7 +173,7 @@ def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
     """Runs all policies with all seeds. Prints each line of JSON as soon as it is known, and tables at the end."""
     from kubenexus.base.errors import KubeNexusError
 
-    wanted, results = _Wanted(**options), list[Any]()
+    wanted, results = _SharedOptions(**options), list[Any]()
     policies = _policies(wanted)
     try:
         conditions = _conditions(wanted)
@@ -193,7 +194,7 @@ def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
         _compare(results, policies, conditions, wanted)
 
 
-def _policies(wanted: _Wanted) -> tuple[str, ...]:
+def _policies(wanted: _SharedOptions) -> tuple[str, ...]:
     policies = wanted.policies or ("shipped",)
     if wanted.against is None:
         if wanted.html is not None or wanted.conditions:
@@ -204,14 +205,14 @@ def _policies(wanted: _Wanted) -> tuple[str, ...]:
     return policies[0], wanted.against
 
 
-def _conditions(wanted: _Wanted) -> "list[Condition]":
+def _conditions(wanted: _SharedOptions) -> "list[Condition]":
     from kubenexus.sim.replay.report.fail_if import parse_condition
 
     return [parse_condition(text) for text in wanted.conditions]
 
 
 def _compare(
-    results: "list[Result]", policies: tuple[str, ...], conditions: "list[Condition]", wanted: _Wanted
+    results: "list[Result]", policies: tuple[str, ...], conditions: "list[Condition]", wanted: _SharedOptions
 ) -> None:
     """Prints the comparison, writes the page and checks the conditions."""
     from kubenexus.base.errors import KubeNexusError

@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 from kubenexus.base.clock import SINCE_BOOT
 from kubenexus.sim.replay.cluster import ReplayCluster
+from kubenexus.sim.replay.progress import STEP, Progress
 from kubenexus.sim.replay.results import FillResult
 from kubenexus.sim.replay.traces.trace import Trace
-
-Progress = Callable[[int], None]
-STEP = 100  # jobs between two calls of `progress`
 
 
 def fill(

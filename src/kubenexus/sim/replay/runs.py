@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kubenexus.sim.replay.cluster import ReplayCluster, ledger_of
 from kubenexus.sim.replay.fill import fill
 from kubenexus.sim.replay.policies.named import policy_plugins
+from kubenexus.sim.replay.progress import Progress
 from kubenexus.sim.replay.results import FillResult
 from kubenexus.sim.replay.timeline import play
 from kubenexus.sim.replay.timeline_result import TimelineResult
@@ -14,7 +15,6 @@ from kubenexus.sim.replay.traces.trace import Trace
 from kubenexus.state.ledger import Ledger
 
 Result = FillResult | TimelineResult
-Progress = Callable[[int], None]
 
 
 class ReplayPlan(NamedTuple):

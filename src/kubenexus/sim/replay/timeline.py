@@ -7,12 +7,10 @@ from kubenexus.base.clock import SINCE_BOOT
 from kubenexus.framework.decision import Decision
 from kubenexus.sim.replay.cluster import ReplayCluster
 from kubenexus.sim.replay.fragmentation import FragmentationMeter
+from kubenexus.sim.replay.progress import STEP, Progress
 from kubenexus.sim.replay.timeline_result import TimelineResult
 from kubenexus.sim.replay.traces.trace import Trace, TraceJob
 from kubenexus.sim.replay.waiting_jobs import WaitingJob, WaitingJobs
-
-Progress = Callable[[int], None]
-STEP = 100  # jobs between two calls of `progress`
 
 
 class Timeline:
