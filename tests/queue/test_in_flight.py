@@ -199,7 +199,7 @@ def footprint(fixture: QueueFixture) -> tuple[int, ...]:
         len(queue),
         len(queue._job_classes),
         heaps + len(sub_queues.unschedulable),
-        len(sub_queues.refused_by._lines) + len(sub_queues.refused_by._events) + len(sub_queues.refused_by._unheard),
+        len(sub_queues.refused_by._lines) + len(sub_queues.refused_by._events) + len(sub_queues.refused_by._unchecked),
         len(in_flight_events) + in_flight_events.remembered,
     )
 

@@ -372,7 +372,7 @@ def test_what_was_warned_of_stays_small_however_often_a_label_changes(
         fixture.assembler.build_changed()
     gang_state = fixture.assembler.registry.gangs[f"default/{GANG}"]
     assert len(fixture.heard) <= 1
-    assert sum(map(len, gang_state.told)) <= 200
+    assert sum(map(len, gang_state.reported_warnings)) <= 200
 
 
 def test_gangs_that_are_alike_share_a_line_and_others_do_not(fixture: AssemblerFixture) -> None:

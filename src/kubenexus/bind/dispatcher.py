@@ -265,7 +265,7 @@ class Dispatcher:
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
-            result = _said(result_of_error(error))
+            result = _with_prefix(result_of_error(error))
             if result.status in (BindStatus.REJECTED, BindStatus.THROTTLED):
                 self._slots.queue.failed(pod_binding.pod.metadata.namespace, result.message)
             return result
@@ -336,7 +336,7 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _said(result: BindResult) -> BindResult:
+def _with_prefix(result: BindResult) -> BindResult:
     """Adds the prefix that kube-scheduler's messages have."""
-    said = f'running Bind plugin "DefaultBinder": {result.message}'
-    return BindResult(result.status, said, result.pod, result.dropped)
+    message = f'running Bind plugin "DefaultBinder": {result.message}'
+    return BindResult(result.status, message, result.pod, result.dropped)

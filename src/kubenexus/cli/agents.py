@@ -38,7 +38,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 @click.option("--renew-seconds", type=float, default=20.0, show_default=True, help="Between heartbeats; 0: none.")
 @click.option("--kubeconfig", default="", help="As with kubectl.")
 @click.option("--context", default="", help="A context of the kubeconfig.")
-def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:
+def agents(nodes: int, kubeconfig: str, context: str, **options: Any) -> None:
     """Play the part of kubelets: keep nodes ready, run the pods that are bound to them, finish their deletion.
 
     For tests and demonstrations. A pod runs until it is deleted, or for as long as its annotation
@@ -46,7 +46,7 @@ def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:
     """
     from kubenexus.base.errors import KubeNexusError
 
-    template, settings = _template(said), _settings(said)
+    template, settings = _template(options), _settings(options)
     try:
         asyncio.run(_run(kubeconfig, context, template, nodes, settings))
     except KubeNexusError as error:
@@ -84,29 +84,29 @@ async def _serve(
     await live.run()
 
 
-def _template(said: Mapping[str, Any]) -> "NodeTemplate":
+def _template(options: Mapping[str, Any]) -> "NodeTemplate":
     from kubenexus.sim.kubelets.node_calls import NodeTemplate
 
-    usual = {name: said[name] for name in ("cpu", "memory", "pods")}
-    gpu = {GPU: str(said["gpu"])} if said["gpu"] else {}
+    usual = {name: options[name] for name in ("cpu", "memory", "pods")}
+    gpu = {GPU: str(options["gpu"])} if options["gpu"] else {}
     return NodeTemplate(
-        prefix=said["prefix"],
-        capacity=usual | gpu | _pairs("--resource", said["resource"]),
-        labels=_pairs("--label", said["label"]),
-        taints=[_taint(text) for text in said["taint"]],
-        zones=said["zone"],
+        prefix=options["prefix"],
+        capacity=usual | gpu | _pairs("--resource", options["resource"]),
+        labels=_pairs("--label", options["label"]),
+        taints=[_taint(text) for text in options["taint"]],
+        zones=options["zone"],
     )
 
 
-def _settings(said: Mapping[str, Any]) -> "AgentSettings":
+def _settings(options: Mapping[str, Any]) -> "AgentSettings":
     from kubenexus.sim.kubelets.agents import AgentSettings
 
     return AgentSettings(
-        all_nodes=said["all_nodes"],
-        run=said["run_seconds"],
-        start=said["start_seconds"],
-        stop=said["stop_seconds"],
-        renew=said["renew_seconds"],
+        all_nodes=options["all_nodes"],
+        run=options["run_seconds"],
+        start=options["start_seconds"],
+        stop=options["stop_seconds"],
+        renew=options["renew_seconds"],
     )
 
 

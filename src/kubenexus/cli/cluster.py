@@ -30,7 +30,7 @@ def cluster() -> None:
 @click.option("--controllers/--no-controllers", default=True, show_default=True, help="Deployments become pods, ...")
 @click.option("--nodes", type=click.IntRange(0), default=0, help="So many nodes, with agents that run their pods.")
 @click.option("--seed", type=int, help="The same names and identities every time.")
-def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
+def serve(kubeconfig_out: Path | None, seed: int | None, **given: Any) -> None:
     """Serve a cluster until interrupted; what was in it is gone then.
 
     kubectl works against it, and so do schedulers and controllers that speak JSON. Deployments, ReplicaSets,
@@ -40,11 +40,11 @@ def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.sim.apiserver.serving import ServingOptions
 
-    files = (said["tls_cert_file"], said["tls_private_key_file"])
-    options = ServingOptions(said["host"], said["port"], said["token"], *files)
+    files = (given["tls_cert_file"], given["tls_private_key_file"])
+    options = ServingOptions(given["host"], given["port"], given["token"], *files)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(options, kubeconfig_out, random.Random(seed), said["nodes"], said["controllers"]))
+            runner.run(_serve(options, kubeconfig_out, random.Random(seed), given["nodes"], given["controllers"]))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 

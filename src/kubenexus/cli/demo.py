@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who places the pods. kube: kube-scheduler, for comparison, where one is at hand.",
 )
-def demo(keep: bool, **said: Any) -> None:
+def demo(keep: bool, **options: Any) -> None:
     """An embedded cluster, the real scheduler, and a story in acts.
 
     Everything ends with the command. If an act fails, the output names it, and the exit code is 1.
@@ -42,7 +42,7 @@ def demo(keep: bool, **said: Any) -> None:
 
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            code = runner.run(_play(_plan(**said), keep))
+            code = runner.run(_play(_plan(**options), keep))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
     sys.exit(code)
@@ -66,10 +66,10 @@ async def _play(plan: "DemoOptions", keep: bool) -> int:
     return 0
 
 
-def _plan(speed: float | None, plain: bool, **said: Any) -> "DemoOptions":
+def _plan(speed: float | None, plain: bool, **options: Any) -> "DemoOptions":
     from kubenexus.sim.demo.demo_run import DemoOptions
     from kubenexus.sim.demo.screen import can_draw
 
     draws = not plain and can_draw(sys.stdout)
     pace = 1 / speed if speed else float(draws)
-    return DemoOptions(**said, pace=pace, draws=draws)
+    return DemoOptions(**options, pace=pace, draws=draws)

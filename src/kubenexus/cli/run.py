@@ -30,8 +30,8 @@ class Verbosity(click.IntRange):
     """Accepts `-v=2` as well as `-v 2`, as Go's flags do."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        said: Any = value.removeprefix("=") if isinstance(value, str) else value
-        return super().convert(said, param, ctx)
+        stripped: Any = value.removeprefix("=") if isinstance(value, str) else value
+        return super().convert(stripped, param, ctx)
 
 
 class OneLineErrors(click.Command):
@@ -63,7 +63,7 @@ class OneLineErrors(click.Command):
 @click.option("--tls-private-key-file", default="", help="Its key.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def run(config_file: str | None, verbosity: int, logging_format: Any, **said: Any) -> None:
+def run(config_file: str | None, verbosity: int, logging_format: Any, **options: Any) -> None:
     """Schedule the pods of a cluster until interrupted."""
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import InvalidConfiguration
@@ -71,7 +71,7 @@ def run(config_file: str | None, verbosity: int, logging_format: Any, **said: An
 
     logs.configure(verbosity, logging_format)
     try:
-        _run(config_file, said)
+        _run(config_file, options)
     except InvalidConfiguration as error:
         where = f"{error.file}: " if error.file else ""
         raise click.ClickException(where + "; ".join(map(str, error.problems))) from None
@@ -79,7 +79,7 @@ def run(config_file: str | None, verbosity: int, logging_format: Any, **said: An
         raise click.ClickException(" ".join(str(error).split())) from None
 
 
-def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
+def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
     import random
     import secrets
     import socket
@@ -94,14 +94,14 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
     from kubenexus.plugins import BUILT_IN
 
     freeze_after_import()
-    plugins, flags, clock = load_plugins(BUILT_IN), _flags(said), WallClock()
+    plugins, flags, clock = load_plugins(BUILT_IN), _flags(options), WallClock()
     configuration = apply_flags(_configuration(config_file, plugins), flags)
     for note in configuration.notes:
         logs.get("config").info("Configuration", note=str(note))
-    named = said["kubeconfig"] or configuration.document.client_connection.kubeconfig
-    wish = ClientOptions(kubeconfig=named, context=said["context"], master=said["master"])
+    named = options["kubeconfig"] or configuration.document.client_connection.kubeconfig
+    client_options = ClientOptions(kubeconfig=named, context=options["context"], master=options["master"])
     # Twice: each user keeps its own tokens, login programs and certificates, and the lease has a thread of its own.
-    access, for_lease = load_client_config(wish, clock), load_client_config(wish, clock)
+    access, for_lease = load_client_config(client_options, clock), load_client_config(client_options, clock)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
     async def life() -> None:
@@ -135,14 +135,14 @@ def _configuration(file: str | None, plugins: "Mapping[str, Factory]") -> "Confi
     return defaults(plugins) if file is None else load(Path(file), plugins)
 
 
-def _flags(said: Mapping[str, Any]) -> "Flags":
+def _flags(options: Mapping[str, Any]) -> "Flags":
     from kubenexus.app.flags import Flags
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config.durations import Duration
 
     election: dict[str, Any] = {}
     for option, field in ELECTION.items():
-        value = said[option]
+        value = options[option]
         if value is None:
             continue
         try:
@@ -152,4 +152,4 @@ def _flags(said: Mapping[str, Any]) -> "Flags":
             raise KubeNexusError(f"--{option.replace('_', '-')}: {error}") from None
     plain = ("scheduler_name", "bind_address", "secure_port", "health_bind_address")
     files = ("tls_cert_file", "tls_private_key_file")
-    return Flags(leader_election=election, **{name: said[name] for name in (*plain, *files)})
+    return Flags(leader_election=election, **{name: options[name] for name in (*plain, *files)})

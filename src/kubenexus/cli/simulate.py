@@ -49,7 +49,7 @@ def scheduler_perf(
     from kubenexus.observe import logs
     from kubenexus.sim.perf.workload_run import WorkloadFilter
 
-    said = logs.configure(-1 if verbosity is None else verbosity)  # errors are logged in any case
+    handler = logs.configure(-1 if verbosity is None else verbosity)  # errors are logged in any case
     try:
         results = _played(paths, WorkloadFilter(**wanted), seed, log_file)
     except KubeNexusError as error:
@@ -60,20 +60,20 @@ def scheduler_perf(
         click.echo("interrupted", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     finally:
-        logging.getLogger().removeHandler(said)
-    _tell(results)
+        logging.getLogger().removeHandler(handler)
+    _print_results(results)
     if any(each.failed for each in results):
         raise click.exceptions.Exit(1)
 
 
-def _played(paths: tuple[Path, ...], wishes: "WorkloadFilter", seed: int, log_file: Path | None) -> "list[Result]":
+def _played(paths: tuple[Path, ...], selection: "WorkloadFilter", seed: int, log_file: Path | None) -> "list[Result]":
     from kubenexus.base.clock import WallClock
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.framework.registry import load_plugins
     from kubenexus.plugins import BUILT_IN
     from kubenexus.sim.perf import files, workload_run
 
-    trials = list(wishes.chosen([case for file in files.find(paths) for case in files.read(file)]))
+    trials = list(selection.chosen([case for file in files.find(paths) for case in files.read(file)]))
     if not trials:
         raise KubeNexusError("no workload has these labels and names")
     plugins, stopwatch, results = load_plugins(BUILT_IN), WallClock(), []
@@ -148,7 +148,7 @@ def _progress(trials: "list[WorkloadRun]") -> Iterator[_Lines]:
         yield _Bar(bar.update)
 
 
-def _tell(results: "list[Result]") -> None:
+def _print_results(results: "list[Result]") -> None:
     from kubenexus.sim.perf import report
 
     click.echo()

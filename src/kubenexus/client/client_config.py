@@ -37,28 +37,28 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_client_config(
-    wish: ClientOptions, clock: Clock, *, env: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT
+    options: ClientOptions, clock: Clock, *, env: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT
 ) -> ClientConfig:
     """Returns the first of: the named kubeconfig, `$KUBECONFIG`, `~/.kube/config`, the pod's service account,
     `--master` alone.
 
     Commands call it once at start. Raises ClientConfigError with one line that names the file and the field.
     """
-    paths = files.kubeconfig_paths(wish.kubeconfig, env)
+    paths = files.kubeconfig_paths(options.kubeconfig, env)
     if paths:
-        return _from_files(paths, wish, clock, env)
+        return _from_files(paths, options, clock, env)
     if env.get("KUBERNETES_SERVICE_HOST") and env.get("KUBERNETES_SERVICE_PORT"):
-        return _in_cluster(wish, clock, env, account)
-    if wish.master:
-        address = _master(wish.master, env)
+        return _in_cluster(options, clock, env, account)
+    if options.master:
+        address = _master(options.master, env)
         return ClientConfig(address, TlsContextFactory(), StaticCredentials(), "--master")
     raise ClientConfigError("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
 
 
-def _from_files(paths: list[str], wish: ClientOptions, clock: Clock, env: Mapping[str, str]) -> ClientConfig:
-    chosen = files.select_context(files.load_kubeconfig(paths), wish.context)
-    server = wish.master or chosen.server
-    subject = "--master" if wish.master else chosen.cluster_at + ".server"
+def _from_files(paths: list[str], options: ClientOptions, clock: Clock, env: Mapping[str, str]) -> ClientConfig:
+    chosen = files.select_context(files.load_kubeconfig(paths), options.context)
+    server = options.master or chosen.server
+    subject = "--master" if options.master else chosen.cluster_at + ".server"
     address = parse_server_url(server, subject)
     proxy = proxy_for_server(address, chosen.proxy_url, chosen.cluster_at + ".proxy-url", env)
     address = msgspec.structs.replace(address, proxy=proxy, server_name=chosen.server_name)
@@ -68,10 +68,10 @@ def _from_files(paths: list[str], wish: ClientOptions, clock: Clock, env: Mappin
     return ClientConfig(address, trust, chosen.credentials(clock, env), chosen.source, chosen.namespace, chosen.headers)
 
 
-def _in_cluster(wish: ClientOptions, clock: Clock, env: Mapping[str, str], account: Path) -> ClientConfig:
+def _in_cluster(options: ClientOptions, clock: Clock, env: Mapping[str, str], account: Path) -> ClientConfig:
     host, port = env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    address = _master(wish.master or server, env)
+    address = _master(options.master or server, env)
     trust = TlsContextFactory(PemSource(f"in-cluster: {account / 'ca.crt'}", path=str(account / "ca.crt")))
     trust.check(clock.now())
     credentials = TokenFileCredentials(str(account / "token"), clock, subject="in-cluster")

@@ -134,7 +134,7 @@ class ExecPlugin:
             raise ClientConfigError(f"{self._at}.command: {self._command}: {error.strerror or error}{hint}") from None
         try:
             async with asyncio.timeout(self._patience):
-                said, complaint = await process.communicate()
+                output, complaint = await process.communicate()
         except TimeoutError:
             raise ClientConfigError(f"{self._at}.command: {self._command}: no answer in {self._patience:g} s") from None
         finally:
@@ -145,14 +145,14 @@ class ExecPlugin:
         if process.returncode:
             words = truncated(" ".join(complaint.decode("utf-8", "replace").split()))
             raise ClientConfigError(f"{self._at}.command: {self._command}: exit code {process.returncode}: {words}")
-        return said
+        return output
 
-    def _read(self, said: bytes) -> ExecStatus:
+    def _read(self, output: bytes) -> ExecStatus:
         """Reads the program's answer. Messages never show it: it is a secret even when it is wrong."""
         subject = f"{self._at}.command: {self._command}"
         try:
             # Go reads null as absent, and plugins that marshal a pointer without omitempty write it.
-            answer = from_data(msgspec.json.decode(said), ExecCredential)
+            answer = from_data(msgspec.json.decode(output), ExecCredential)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed):
             raise ClientConfigError(f"{subject}: its answer is not an ExecCredential") from None
         if answer.kind != "ExecCredential" or answer.api_version != self._config.api_version:

@@ -213,7 +213,7 @@ class Reflector:
         self.synced = self.served = True
         self._list_pages.complete()
         self._backoff.not_forbidden()
-        self._heard()
+        self._note_answer()
         self._goes_on()
         self._regain()
         self._reached(number)
@@ -258,18 +258,18 @@ class Reflector:
         if self.lost_since is None or not version_at_least(self.version, self._moment):
             await self._sleep(self._timing.short)
         self._backoff.reset()
-        self._heard()
+        self._note_answer()
         self._regain()
 
     async def _follow(self, stream: LineStream) -> bool:
         """Handles lines until the server ends the watch. Returns whether any came."""
-        heard, bookmarked = False, False
+        received, bookmarked = False, False
         while True:
             async with asyncio.timeout(self._timing.silence if bookmarked else None):
                 lines = await stream.batch(_MAX_LINES)
             if not lines:
-                return heard
-            heard, several = True, len(lines) == _MAX_LINES
+                return received
+            received, several = True, len(lines) == _MAX_LINES
             for portion in portions(lines, [*map(len, lines)]):
                 batch = decode_watch_lines(portion, self._kind)
                 bookmarked = bookmarked or batch.bookmarked
@@ -289,7 +289,7 @@ class Reflector:
         if batch.error is not None:
             raise batch.error
         self._backoff.reset()
-        self._heard()
+        self._note_answer()
         if version_at_least(self.version, self._moment):
             self._regain()
         self._reached(0)
@@ -361,7 +361,7 @@ class Reflector:
             self._reported_problem = trouble
             self._handler.problem_changed(trouble)
 
-    def _heard(self) -> None:
+    def _note_answer(self) -> None:
         self.last_event_at = self._clock.now()
         self.last_error = ""
         if self._reported_problem is not None:

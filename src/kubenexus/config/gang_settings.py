@@ -47,15 +47,15 @@ def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
     return GangSettings(deadline, tuple(levels) or DEFAULT_LEVELS, defaults, aging, _reservation(args, profile))
 
 
-def _aging(said: Mapping[str, Any] | None, profile: str) -> Aging | None:
-    if said is None:
+def _aging(settings: Mapping[str, Any] | None, profile: str) -> Aging | None:
+    if settings is None:
         return None if profile == DEFAULT_SCHEDULER else Aging()
-    threshold = float(said.get("thresholdSeconds", 60))
-    return Aging(threshold, said.get("boost", 100), said.get("ceiling", HIGHEST)) if threshold else None
+    threshold = float(settings.get("thresholdSeconds", 60))
+    return Aging(threshold, settings.get("boost", 100), settings.get("ceiling", HIGHEST)) if threshold else None
 
 
 def _reservation(args: Mapping[str, Any], profile: str) -> float:
-    said = args.get("reservationSeconds")
-    if said is None:
+    seconds = args.get("reservationSeconds")
+    if seconds is None:
         return 0.0 if profile == DEFAULT_SCHEDULER else float(RESERVATION_SECONDS)
-    return float(said)
+    return float(seconds)

@@ -216,11 +216,11 @@ def _resource_reservation(args: kinds.ResourceReservationArgs, place: FieldPath)
                 place[field][index].invalid(name, "must be the name of a namespace: lower case letters, digits and '-'")
 
 
-def _starvation(said: kinds.Starvation, place: FieldPath) -> None:
-    _between(said.threshold_seconds, 0, 86_400, place["thresholdSeconds"])
-    _between(said.boost, 0, HIGHEST, place["boost"])
-    if not -CRITICAL <= said.ceiling < CRITICAL:
-        place["ceiling"].invalid(said.ceiling, f"must be below {CRITICAL}, which is system-cluster-critical")
+def _starvation(starvation: kinds.Starvation, place: FieldPath) -> None:
+    _between(starvation.threshold_seconds, 0, 86_400, place["thresholdSeconds"])
+    _between(starvation.boost, 0, HIGHEST, place["boost"])
+    if not -CRITICAL <= starvation.ceiling < CRITICAL:
+        place["ceiling"].invalid(starvation.ceiling, f"must be below {CRITICAL}, which is system-cluster-critical")
 
 
 def _level(level: kinds.TopologyLevelArgs, seen: set[str], place: FieldPath) -> None:

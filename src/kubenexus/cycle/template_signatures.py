@@ -93,7 +93,8 @@ def _owner(owner: OwnerReference) -> tuple[str, str, bool]:
 def _registered(texts: dict[str, str]) -> Texts:
     """Returns the texts with keys of the registry, in an order that does not depend on that of the object."""
     if len(texts) > _FEW_TEXTS:
-        found = [(key, _distinct(key, texts[key])) for key in KEYS if key in texts]  # a pod may have a hundred thousand
+        # By our keys: a pod may have a hundred thousand of its own.
+        found = [(key, _distinct(key, texts[key])) for key in KEYS if key in texts]
     else:
         found = [(key, _distinct(key, text)) for key, text in texts.items() if key in KEYS]
     if len(found) > 1:

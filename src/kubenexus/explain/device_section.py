@@ -120,25 +120,25 @@ def _offer_text(request: DeviceRequest, sets: Any, columns: NodeColumns, row: in
     offered, could, free = sets.offered(request.resource), suitable(request, sets), available(request, sets)
     count, unnamed = offered.bit_count(), unnamed_cards(request, sets)
     noun = device_noun(request)
-    said = [f"{count} {noun}{'s' if noun == 'GPU' and count != 1 else ''}"]
+    parts = [f"{count} {noun}{'s' if noun == 'GPU' and count != 1 else ''}"]
     unhealthy = (offered & ~sets.healthy).bit_count()
     if unhealthy:
-        said.append(f"{unhealthy} unhealthy")
+        parts.append(f"{unhealthy} unhealthy")
     if not could:
-        return ", ".join([*said, "none suitable"])
+        return ", ".join([*parts, "none suitable"])
     if could.bit_count() < count - unhealthy:
-        said.append(f"{could.bit_count()} suitable")
+        parts.append(f"{could.bit_count()} suitable")
     if request.is_part:
-        said.append(_parts_text(could, columns, row) if sets.shared else "not shared")
+        parts.append(_parts_text(could, columns, row) if sets.shared else "not shared")
     else:
-        said.append(f"{max(0, free.bit_count() - unnamed)} free")
+        parts.append(f"{max(0, free.bit_count() - unnamed)} free")
     if request.joined:
         groups = sorted((group for group in sets.in_groups(free, ISLAND) if group), reverse=True)
         most = "joined at most" if unnamed else "joined"
-        said.append(f"{most} {' + '.join(map(str, groups))}" if groups else "none joined")
+        parts.append(f"{most} {' + '.join(map(str, groups))}" if groups else "none joined")
     if unnamed:
-        said.append(f"{unnamed} in use on cards not known")
-    return ", ".join(said)
+        parts.append(f"{unnamed} in use on cards not known")
+    return ", ".join(parts)
 
 
 def _parts_text(could: int, columns: NodeColumns, row: int) -> str:

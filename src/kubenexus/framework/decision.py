@@ -79,9 +79,9 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
         if not self.nodes:
             return NO_NODES
         own = self.detail if namespace and namespace == self.detail_for else ""
-        said = own or self.message or ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
+        text = own or self.message or ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
         ending = f" {self.post_filter}" if self.post_filter else ""
-        return f"0/{self.nodes} nodes are available:" + (f" {said}." if said else "") + ending
+        return f"0/{self.nodes} nodes are available:" + (f" {text}." if text else "") + ending
 
 
 class PodPlacement(msgspec.Struct, frozen=True, gc=False):
@@ -199,23 +199,23 @@ class GangDiagnosis(
         )
         if self.level and not self.domain:
             where = f"in any one {self.level}"
-        said = f"{self.fit} of at least {self.needed} members fit {where}"
+        text = f"{self.fit} of at least {self.needed} members fit {where}"
         wanted = ", ".join(each.text() for each in self.lacking[:MAX_NAMED])
         wanted += f" and {len(self.lacking) - MAX_NAMED} resources more" if len(self.lacking) > MAX_NAMED else ""
         need = "needs" if self.missing == 1 else "need"
         if self.spread:
-            said += f"; {self._spread_sentence(wanted)}"
+            text += f"; {self._spread_sentence(wanted)}"
         else:
-            said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
+            text += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
         limits = "; ".join(each for each in (self.constraint, self.node_need) if each)
         if limits:
-            said += f" ({limits})"
+            text += f" ({limits})"
         if self.exceeds_cluster:
             nodes = "the nodes that accept members" if self.refused_nodes else "the nodes there are"
-            return f"{said}; more than {nodes} would hold if they were empty{self._refused_sentence()}"
+            return f"{text}; more than {nodes} would hold if they were empty{self._refused_sentence()}"
         if self.endless:
-            said += "; pods that do not end by themselves hold that room"
-        return said + (" (not everything was tried)" if self.exhausted else "") + self._refused_sentence()
+            text += "; pods that do not end by themselves hold that room"
+        return text + (" (not everything was tried)" if self.exhausted else "") + self._refused_sentence()
 
     def _refused_sentence(self) -> str:
         """Returns `; 2 node(s) had untolerated taint(s)`, or "" if no node was refused."""

@@ -168,9 +168,8 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
 
     def _add(self, where: Any, bit: int) -> None:
         first = isinstance(self.bits, int)
-        kind = (
-            np.uint8 if bit < 256 and (first or self.bits.dtype == np.uint8) else np.uint64
-        )  # bytes take an eighth of the memory
+        # Bytes take an eighth of the memory.
+        kind = np.uint8 if bit < 256 and (first or self.bits.dtype == np.uint8) else np.uint64
         more = where.astype(kind)
         if bit > 1:
             more *= kind(bit)

@@ -60,8 +60,8 @@ class Log:
         """Reports something that should not happen. The error's text goes under `err`; its traceback needs -v 5."""
         if self._logger.isEnabledFor(logging.ERROR):
             trace = error if isinstance(error, BaseException) and self.enabled(5) else None
-            said = {} if error is None else {"err": str(error) or type(error).__name__}
-            self._write(logging.ERROR, message, said | keys, trace)
+            fields = {} if error is None else {"err": str(error) or type(error).__name__}
+            self._write(logging.ERROR, message, fields | keys, trace)
 
     def bind(self, **keys: Any) -> "Log":
         """Returns the same log with more keys in each line."""
@@ -69,8 +69,8 @@ class Log:
 
     def _write(self, level: int, message: str, keys: dict[str, Any], trace: BaseException | None = None) -> None:
         within = _cycle.get()
-        said = keys | self._keys | ({"cycle": within} if within else {})
-        self._logger.log(level, message, extra={"keys": said}, exc_info=trace, stacklevel=3)
+        fields = keys | self._keys | ({"cycle": within} if within else {})
+        self._logger.log(level, message, extra={"keys": fields}, exc_info=trace, stacklevel=3)
 
 
 def get(name: str = "") -> Log:

@@ -123,7 +123,7 @@ class EventRecorder:
                 if self._queue.waiting:
                     await wait_for_quiet()
                 while (call := self._queue.next()) is not None:
-                    tasks.create_task(self._tell(call, api, self.limits.tries))
+                    tasks.create_task(self._try_to_send(call, api, self.limits.tries))
                 await self._work.wait()
 
     async def drain(self, api: Api) -> None:
@@ -135,7 +135,7 @@ class EventRecorder:
             while self._queue.waiting or self._queue.in_flight:
                 self._work.clear()
                 while (call := self._queue.next()) is not None:
-                    tasks.create_task(self._tell(call, api, 1))
+                    tasks.create_task(self._try_to_send(call, api, 1))
                 await self._work.wait()
 
     def _wake(self) -> None:
@@ -146,7 +146,7 @@ class EventRecorder:
             await self._sleep(self.limits.look)
             self.tick()
 
-    async def _tell(self, call: CallInFlight[EventSeries], api: Api, tries: int) -> None:
+    async def _try_to_send(self, call: CallInFlight[EventSeries], api: Api, tries: int) -> None:
         """Tries once to send. The series is then sent, rests before the next try, or is given up. Raises nothing but
         CancelledError."""
         series = call.item
@@ -166,7 +166,7 @@ class EventRecorder:
         if problem:
             self._give_up(series, problem)
         else:
-            self._told(series)
+            self._on_sent(series)
 
     async def _sent(self, series: EventSeries, api: Api, timeout: float) -> str:
         """Sends the series. Returns why that failed, or "" if it did not."""
@@ -181,7 +181,7 @@ class EventRecorder:
             return "broken"
         return ""
 
-    def _told(self, series: EventSeries) -> None:
+    def _on_sent(self, series: EventSeries) -> None:
         series.waiting = False
         if series.needs_sending:
             self._enqueue(series)

@@ -4,10 +4,10 @@ An event is recorded once for each plugin whose refusals it may end. The hints f
 are called later, as many in each turn of the loop as the allowance permits (`queue.work_allowance`). One tenant can
 have 10,000 classes, and to check and wake all of them takes 0.4 s.
 
-    _lines    for each plugin of a profile, by share, the classes it refused: those checked the longest ago come first
-    _events   for each plugin of a profile, the numbered events that some of its classes have not been checked for
-    _unheard  the shares with such classes, by priority
-    _partly   for each share, the class that has been checked for some of its events
+    _lines     for each plugin of a profile, by share, the classes it refused: those checked the longest ago come first
+    _events    for each plugin of a profile, the numbered events that some of its classes have not been checked for
+    _unchecked the shares with such classes, by priority
+    _partly    for each share, the class that has been checked for some of its events
 
 A share is a priority in a namespace. Shares of the highest priority are checked first, so that no job takes capacity
 that an event gives to a job of higher priority. Shares of one priority take turns class by class, so that a namespace
@@ -54,7 +54,7 @@ class EventWaiters:
         self._events: dict[_Key, list[NumberedEvent]] = {}
         self._bytes: dict[_Key, int] = {}
         self._partly: dict[ClassShare, JobClass] = {}
-        self._unheard: dict[int, dict[ClassShare, None]] = {}
+        self._unchecked: dict[int, dict[ClassShare, None]] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
@@ -64,7 +64,7 @@ class EventWaiters:
     @property
     def has_unchecked(self) -> bool:
         """Whether some class may not have been checked for some event."""
-        return bool(self._unheard)
+        return bool(self._unchecked)
 
     def waiting_for(self, profile: QueueProfile, plugin: str) -> Iterator[JobClass]:
         """Yields the job classes that this plugin refused."""
@@ -104,7 +104,7 @@ class EventWaiters:
             if key[0] is profile and (event.is_wildcard or key[1] in concerned or (concerned and key[1] == ANY_PLUGIN)):
                 self._note(key, NumberedEvent(self._count, key[1], event, cost))
                 for share in shares:
-                    self._unheard.setdefault(share.priority, {})[share] = None
+                    self._unchecked.setdefault(share.priority, {})[share] = None
 
     def unchecked(self, job_class: JobClass) -> int:
         """Returns how many questions are left for each sample pod of the class, at most."""
@@ -145,9 +145,9 @@ class EventWaiters:
 
     def next_class(self) -> JobClass | None:
         """Returns the class to be checked next; None: all are checked, and the events are dropped."""
-        while self._unheard:
-            priority = max(self._unheard)
-            shares = self._unheard[priority]
+        while self._unchecked:
+            priority = max(self._unchecked)
+            shares = self._unchecked[priority]
             share = next(iter(shares))
             del shares[share]
             job_class = self._behind(share)
@@ -155,7 +155,7 @@ class EventWaiters:
                 shares[share] = None  # behind the others of this priority
                 return job_class
             if not shares:
-                del self._unheard[priority]
+                del self._unchecked[priority]
         self._events.clear()
         self._bytes.clear()
         return None

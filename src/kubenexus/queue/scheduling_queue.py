@@ -268,9 +268,8 @@ class SchedulingQueue:
         elif queued.require_class.state is not QueueState.ACTIVE:
             job_class = queued.require_class
             self._job_classes.remove(queued)
-            self._job_classes.split_off(
-                queued, job_class, QueueState.ACTIVE, 0.0, FORCED, 0.0
-            )  # the first of the retries
+            # The first of the retries.
+            self._job_classes.split_off(queued, job_class, QueueState.ACTIVE, 0.0, FORCED, 0.0)
         return queued.state
 
     # --- time -----------------------------------------------------------------------------------------------------

@@ -181,12 +181,12 @@ class ExistingTerms:
             return ()
         seen = (named.reduced(labels), selecting.reduced(labels))
         key = (namespace, named.mark, selecting.mark, *seen)
-        said = self._remembered.get(key)
-        if said is None:
+        found = self._remembered.get(key)
+        if found is None:
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            said = self._remembered[key] = self._about(namespace, labels, seen)
-        return said
+            found = self._remembered[key] = self._about(namespace, labels, seen)
+        return found
 
     def _about(self, namespace: str, labels: Mapping[str, str], seen: tuple[Reduced, Reduced]) -> SelectorValues:
         found, known = set[str](), self._namespaces.get(namespace, {})

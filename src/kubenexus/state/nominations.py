@@ -6,11 +6,11 @@ from kubenexus.state.pods import PodRecord
 
 
 class Nominations:
-    """The nominated pods of each node. A pod is nominated to at most one node. Only the ledger writes here. `told` is
-    called with each record that is added (+1) or removed (-1)."""
+    """The nominated pods of each node. A pod is nominated to at most one node. Only the ledger writes here.
+    `on_change` is called with each record that is added (+1) or removed (-1)."""
 
-    def __init__(self, told: Callable[[PodRecord, int], None]) -> None:
-        self._told = told
+    def __init__(self, on_change: Callable[[PodRecord, int], None]) -> None:
+        self._on_change = on_change
         self.by_node: dict[str, dict[str, PodRecord]] = {}
         self._node_of: dict[str, str] = {}
 
@@ -43,7 +43,7 @@ class Nominations:
         self.remove(record.key)
         self.by_node.setdefault(record.node, {})[record.key] = record
         self._node_of[record.key] = record.node
-        self._told(record, +1)
+        self._on_change(record, +1)
         return True
 
     def remove(self, key: str) -> bool:
@@ -51,7 +51,7 @@ class Nominations:
         node = self._node_of.pop(key, None)
         if node is None:
             return False
-        self._told(self.by_node[node].pop(key), -1)
+        self._on_change(self.by_node[node].pop(key), -1)
         if not self.by_node[node]:
             del self.by_node[node]
         return True

@@ -95,9 +95,9 @@ def _stating(pod: Pod, mark: Mark | None, marks: SpecMarks | None) -> Workload:
     meta, gang = pod.metadata, is_in_gang(pod)
     labels, annotations = _only(meta.labels, _STATED), _only(meta.annotations, _STATED)
     preemptible = _agrees(labels, annotations, pod.spec)
-    said = read_key(workload.TYPE, labels, annotations)
-    if said.value is not None:
-        return Workload(WorkloadType(said.value), f"key {said.source_key}", preemptible, gang)
+    stated = read_key(workload.TYPE, labels, annotations)
+    if stated.value is not None:
+        return Workload(WorkloadType(stated.value), f"key {stated.source_key}", preemptible, gang)
     return Workload(*_kind(pod, mark, marks, gang=gang), preemptible, gang)
 
 
@@ -149,8 +149,8 @@ def _only(texts: dict[str, str], keys: frozenset[str]) -> dict[str, str]:
 
 
 def _agrees(labels: dict[str, str], annotations: dict[str, str], spec: PodSpec) -> bool:
-    said: bool | None = read_key(tenant.PREEMPTIBLE, labels, annotations).value
-    return spec.priority < 0 if said is None else said
+    stated: bool | None = read_key(tenant.PREEMPTIBLE, labels, annotations).value
+    return spec.priority < 0 if stated is None else stated
 
 
 def _gpus(container: Container) -> int:

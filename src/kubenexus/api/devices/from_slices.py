@@ -154,11 +154,11 @@ def _put_numbers(draft: Draft, content: BasicDevice, attributes: Attributes, sub
 
 
 def _put_health(draft: Draft, content: BasicDevice, attributes: Attributes) -> None:
-    said = attributes.get("healthy")
+    stated = attributes.get("healthy")
     if any(taint.effect in _BLOCKING for taint in content.taints):
         draft.put("healthy", False, FactSource.DRA)
-    elif said is not None:
-        draft.put("healthy", said.flag is not False and _text(said).lower() != "false", FactSource.DRA)
+    elif stated is not None:
+        draft.put("healthy", stated.flag is not False and _text(stated).lower() != "false", FactSource.DRA)
 
 
 def _memory(content: BasicDevice, attributes: Attributes) -> int | None:
@@ -166,10 +166,10 @@ def _memory(content: BasicDevice, attributes: Attributes) -> int | None:
     capacity = _first(_folded(content.capacity), _MEMORY)
     if capacity is not None:
         return _bytes(capacity.value)
-    said = _first(attributes, _MEMORY)
-    if said is None or said.number is None:
-        return _bytes(_text(said)) if said is not None and _text(said) else None
-    return said.number * _MIB if 0 <= said.number < _LEAST_BYTES else _bytes(said.number)
+    stated = _first(attributes, _MEMORY)
+    if stated is None or stated.number is None:
+        return _bytes(_text(stated)) if stated is not None and _text(stated) else None
+    return stated.number * _MIB if 0 <= stated.number < _LEAST_BYTES else _bytes(stated.number)
 
 
 def _bytes(amount: QuantityText) -> int:

@@ -72,18 +72,18 @@ def _stated(texts: dict[str, str]) -> tuple[tuple[str, str], ...]:
 @functools.lru_cache(maxsize=256)
 def _read_needs(labels: tuple[tuple[str, str], ...], annotations: tuple[tuple[str, str], ...]) -> DeviceNeeds:
     """Returns the needs of pods with these texts. Pods of one template have the same."""
-    said = dict(labels), dict(annotations)
-    part, memory = read_key(gpu.FRACTION, *said), read_key(gpu.SHARE_MEMORY, *said)
-    needed, total = read_key(gpu.VRAM_REQUEST, *said), read_key(gpu.VRAM_REQUEST_TOTAL, *said)
+    texts = dict(labels), dict(annotations)
+    part, memory = read_key(gpu.FRACTION, *texts), read_key(gpu.SHARE_MEMORY, *texts)
+    needed, total = read_key(gpu.VRAM_REQUEST, *texts), read_key(gpu.VRAM_REQUEST_TOTAL, *texts)
     problems = [problem for reading in (part, memory) for problem in reading.problems]
     return DeviceNeeds(
         share=part.value or 0,
         share_memory=min(memory.value or 0, MAX_MEMORY),
         card_memory=min(needed.value or 0, MAX_MEMORY),
         card_memory_total=min(total.value or 0, MAX_MEMORY) if not needed.is_set else 0,
-        type=(read_key(gpu.TYPE, *said).value or "")[:MAX_TYPE],
-        link=read_key(gpu.PREFER_NVLINK, *said).value or "",
-        bandwidth=read_key(gpu.MIN_NVLINK_BANDWIDTH, *said).value or 0,
+        type=(read_key(gpu.TYPE, *texts).value or "")[:MAX_TYPE],
+        link=read_key(gpu.PREFER_NVLINK, *texts).value or "",
+        bandwidth=read_key(gpu.MIN_NVLINK_BANDWIDTH, *texts).value or 0,
         part_problem=str(problems[0]) if problems else "",
     )
 

@@ -21,11 +21,8 @@ GANG_LIMITS: Final = "GangLimits"  # in place of a plugin name in a diagnosis
 MAX_MEMBERS: Final = 5_000  # members that one decision places; to commit one takes 15 us
 CLASS_BUDGET: Final = BUDGET * 2 // 3  # for grouping members and for tables; the rest is for the search
 _SIGNATURE, MEMBER = 500, 50
-_TABLE, _PLACEMENT, ORDER = (
-    3_000,
-    3_500,
-    2_000,
-)  # of a class, of a member, of an order of classes; besides the cost of rows
+# Of a class, of a member, of an order of classes; besides the cost of rows.
+_TABLE, _PLACEMENT, ORDER = 3_000, 3_500, 2_000
 _KEY_ROW = 4  # to read a label from a node
 _DEVICE_TABLE = 5  # tables that one costs for a class that needs certain devices, or parts of them: 2 to 5 ms
 _BYTES = 256  # of a signature, for which a table costs as much again; a spread constraint has 90

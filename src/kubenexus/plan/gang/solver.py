@@ -161,9 +161,9 @@ class GangSolver:
                 break
         if len(best.results) >= self._job.minimum:
             return GangResult(tuple([result.placement for result in best.results if result.placement is not None]))
-        fit, said = len(best.results), "members limit each other"
+        fit, limit = len(best.results), "members limit each other"
         short = self._short(self._behind(best), fit)
-        return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
+        return self._refused(where, fit, short, limit, exhausted=True, refusal=best.refusal)
 
     def _affordable(self) -> int:
         """Returns how many pods the budget allows to place. Raises GangLimitError if the minimum is more."""
@@ -281,8 +281,8 @@ class GangSolver:
         for member_class in self._member_classes:
             table = member_class.classified.table
             describing = [plugin for plugin in table.plugins.assigns if isinstance(plugin, DescribesNeed)]
-            said = [call_plugin(plugin, plugin.node_need, table.pod) for plugin in describing]
-            need = " and ".join(truncated(str(each)) for each in said if each)
+            described = [call_plugin(plugin, plugin.node_need, table.pod) for plugin in describing]
+            need = " and ".join(truncated(str(each)) for each in described if each)
             needs[need] = needs.get(need, 0) + 1
         if len(needs) == 1:
             (need,) = needs

@@ -21,7 +21,7 @@ from kubenexus.state.view import Nodes
 
 
 def candidate_levels(
-    wish: TopologyRequest, together: Sequence[str], known: Sequence[TopologyLevel], nodes: NodeColumns
+    request: TopologyRequest, together: Sequence[str], known: Sequence[TopologyLevel], nodes: NodeColumns
 ) -> list[TopologyDomains]:
     """Returns the nodes, the levels above them that nodes have labels for, and last the required level.
 
@@ -29,10 +29,10 @@ def candidate_levels(
     domains reach beyond it are left out. `together` are labels of which all members must have the same value.
     """
     outer: TopologyDomains | None = None
-    for required in _required(wish, together, known, nodes):
+    for required in _required(request, together, known, nodes):
         outer = required if outer is None else required.split_by(outer)
     wanted = [level.name for level in known[1:]]
-    extra = topology_level(wish.preferred, known) if wish.preferred else None
+    extra = topology_level(request.preferred, known) if request.preferred else None
     named = [*([extra] if extra is not None and extra.name not in wanted else []), *known[1:]]
     inner = [domains_of_level(level.name, level.keys, nodes) for level in named]
     inner = [level for level in inner if level.size > 1 and (outer is None or _inside(level, outer))]
@@ -59,10 +59,10 @@ def _inside(level: TopologyDomains, outer: TopologyDomains) -> bool:
 
 
 def _required(
-    wish: TopologyRequest, together: Sequence[str], known: Sequence[TopologyLevel], nodes: NodeColumns
+    request: TopologyRequest, together: Sequence[str], known: Sequence[TopologyLevel], nodes: NodeColumns
 ) -> list[TopologyDomains]:
     found = []
-    if wish.required:
-        level = topology_level(wish.required, known)
+    if request.required:
+        level = topology_level(request.required, known)
         found.append(domains_of_level(level.name, level.keys, nodes))
     return found + [domains_of_label(key, Nodes(nodes)) for key in together]

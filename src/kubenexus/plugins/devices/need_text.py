@@ -28,18 +28,18 @@ def _text(request: DeviceRequest) -> str:
     noun, many = device_noun(request), request.number > 1
     plural = f"{noun}s" if many and noun == "GPU" else noun
     if request.is_part:
-        said = f"{_part(request)} of {f'each of {request.number} shared {plural}' if many else f'a shared {noun}'}"
+        text = f"{_part(request)} of {f'each of {request.number} shared {plural}' if many else f'a shared {noun}'}"
     else:
-        said = f"{request.number} free {plural}"
+        text = f"{request.number} free {plural}"
     if request.words:
-        said += f" of the type {truncated(' '.join(sorted(request.words)))}"
+        text += f" of the type {truncated(' '.join(sorted(request.words)))}"
     if request.card_memory:
-        said += f" with {memory_text(request.card_memory)} of memory{' each' if many else ''}"
+        text += f" with {memory_text(request.card_memory)} of memory{' each' if many else ''}"
     if request.joined:
-        said += " joined by NVLink"
+        text += " joined by NVLink"
     if request.joined and request.bandwidth:
-        said += f" with {request.bandwidth / 8e9:g} GB/s"
-    return said
+        text += f" with {request.bandwidth / 8e9:g} GB/s"
+    return text
 
 
 def _part(request: DeviceRequest) -> str:

@@ -42,10 +42,10 @@ _NOTHING: Final = FabricRequest()
 def fabric_request(pod: Pod) -> FabricRequest | None:
     """Returns what a pod asks of the network, or None if nothing. Called for each pod: most have none of the keys."""
     meta = pod.metadata
-    said = not _KEYS.isdisjoint(meta.annotations) or not _KEYS.isdisjoint(meta.labels)
-    if not said and needs_of(pod) is None and not is_gang_member(pod):
+    has_keys = not _KEYS.isdisjoint(meta.annotations) or not _KEYS.isdisjoint(meta.labels)
+    if not has_keys and needs_of(pod) is None and not is_gang_member(pod):
         return None
-    stated = _read(_stated(meta.labels), _stated(meta.annotations)) if said else _NOTHING
+    stated = _read(_stated(meta.labels), _stated(meta.annotations)) if has_keys else _NOTHING
     return stated._replace(workload=str(workload_of(pod).type))
 
 
@@ -64,11 +64,11 @@ def _stated(texts: dict[str, str]) -> Texts:
 @functools.lru_cache(maxsize=256)
 def _read(labels: Texts, annotations: Texts) -> FabricRequest:
     """Returns the request of pods with these texts, without their kind of work. Pods of one template have the same."""
-    said = dict(labels), dict(annotations)
-    least, locate = read_key(network.MIN_FABRIC, *said), read_key(network.CO_LOCATE, *said)
+    texts = dict(labels), dict(annotations)
+    least, locate = read_key(network.MIN_FABRIC, *texts), read_key(network.CO_LOCATE, *texts)
     return FabricRequest(
         min_tier=TIERS[least.value] if least.value is not None else 0,
-        sensitive=bool(read_key(network.SENSITIVE, *said).value),
+        sensitive=bool(read_key(network.SENSITIVE, *texts).value),
         alone=locate.is_set and locate.value == "none",
         problem=str(least.problems[0]) if least.problems and not least.is_set else "",
     )

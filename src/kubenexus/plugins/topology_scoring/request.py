@@ -97,10 +97,10 @@ def _stated(texts: dict[str, str]) -> Texts:
 @functools.lru_cache(maxsize=256)
 def _read(labels: Texts, annotations: Texts) -> SpreadAnnotations:
     """Returns what these texts ask for. A value that cannot be read asks for nothing: it is a wish, not a demand."""
-    said = dict(labels), dict(annotations)
-    zones, affinity = read_key(tenant.SPREAD_ZONES, *said), read_key(tenant.RACK_AFFINITY, *said).value
+    texts = dict(labels), dict(annotations)
+    zones, affinity = read_key(tenant.SPREAD_ZONES, *texts), read_key(tenant.RACK_AFFINITY, *texts).value
     return SpreadAnnotations(
         zones=zones.value if zones.is_set else None,
-        min_zones=read_key(tenant.MIN_ZONES, *said).value or 0,
+        min_zones=read_key(tenant.MIN_ZONES, *texts).value or 0,
         racks=None if affinity is None else _RACKS[affinity],
     )

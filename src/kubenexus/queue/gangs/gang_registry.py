@@ -30,15 +30,15 @@ class LeavingMember(NamedTuple):
 class GangState:
     """One gang: its members, and the objects that they named.
 
-    entries       the keys of its jobs in the queue
-    told          the kinds of warnings that were reported
-    bound         how many members are bound according to the API server
-    minimum       how many it needs (0: not known yet)
-    was_complete  so many were bound once, and some still are
-    noticed       when it was first seen incomplete since then
-    asked         UIDs of members that get the condition `GangComplete`
-    marked        see `changed_gangs`
-    trivial       each of its members was a job of its own when it was last built
+    entries            the keys of its jobs in the queue
+    reported_warnings  the kinds of warnings that were reported
+    bound              how many members are bound according to the API server
+    minimum            how many it needs (0: not known yet)
+    was_complete       so many were bound once, and some still are
+    noticed            when it was first seen incomplete since then
+    asked              UIDs of members that get the condition `GangComplete`
+    marked             see `changed_gangs`
+    trivial            each of its members was a job of its own when it was last built
     """
 
     __slots__ = (
@@ -50,7 +50,7 @@ class GangState:
         "minimum",
         "names",
         "noticed",
-        "told",
+        "reported_warnings",
         "trivial",
         "was_complete",
     )
@@ -59,7 +59,7 @@ class GangState:
         self.members: dict[str, GangMember] = {}
         self.entries: dict[str, None] = {}
         self.names: set[Named] = set()
-        self.told: set[str] = set()
+        self.reported_warnings: set[str] = set()
         self.asked: set[str] = set()
         self.bound = self.minimum = 0
         self.was_complete = self.trivial = False
@@ -103,8 +103,8 @@ class GangState:
         fresh = []
         for text in (*differ, *(text for claim in claims for text in claim.warnings)):
             kind = text.partition(": ")[0].partition(" (")[0][:KIND_LENGTH]
-            if len(self.told) < MAX_KINDS and kind not in self.told:
-                self.told.add(kind)
+            if len(self.reported_warnings) < MAX_KINDS and kind not in self.reported_warnings:
+                self.reported_warnings.add(kind)
                 fresh.append(text)
         return fresh
 

@@ -36,7 +36,7 @@ class _Kind(NamedTuple):
 
     known: Mapping[str, Any]
     read: Callable[[Any], Any]
-    tell: Callable[[str, Any], ChangedRows | None]
+    update: Callable[[str, Any], ChangedRows | None]
 
 
 class VolumeStore:
@@ -113,13 +113,13 @@ class VolumeStore:
             record = kind.read(thing)
         except Malformed as problem:
             raise problem.within(subject=f"{type(thing).__name__} {key}") from None
-        return self._told(kind.tell(key, record))
+        return self._count(kind.update(key, record))
 
     def gone(self, kind: type[StorageObject], key: str) -> ChangedRows | None:
         """Removes an object. Returns the changed rows, or None if it was not known."""
-        return self._told(self._kinds[kind].tell(key, None))
+        return self._count(self._kinds[kind].update(key, None))
 
-    def _told(self, touched: ChangedRows | None) -> ChangedRows | None:
+    def _count(self, touched: ChangedRows | None) -> ChangedRows | None:
         self.version += touched is not None
         return touched
 
