@@ -53,9 +53,15 @@ def _ratio(bench: str, nodes: int, beyond: bool = False, case: str = "") -> Call
     return of
 
 
-def _times(bench: str) -> Callable[[Result], float | None]:
-    """Times the yardstick of this bench: the same pods with kube-scheduler's plugins alone."""
-    return lambda result: result.ratio if isinstance(result, Timing) and result.bench == bench else None
+def _times(bench: str, case: str = "") -> Callable[[Result], float | None]:
+    """Times the yardstick of this bench: the same pods with kube-scheduler's plugins alone, of all cases or one."""
+
+    def of(result: Result) -> float | None:
+        if not isinstance(result, Timing) or result.bench != bench or case not in ("", result.case):
+            return None
+        return result.ratio
+
+    return of
 
 
 TARGETS = (
@@ -65,6 +71,7 @@ TARGETS = (
     Target("devices.warm, times plain numbers", 1.5, _times("devices.warm")),
     Target("devices.cold, times plain numbers", 1.5, _times("devices.cold")),
     Target("devices.gang, times plain numbers", 2.0, _times("devices.gang")),
+    Target("claims.warm, times plain numbers", 3.0, _times("claims.warm", "1 GPU")),
     Target("decide.warm at 5,000 nodes, kernels", 2.0, _ratio("decide.warm", 5_000)),
     Target("decide.cold at 5,000 nodes, kernels", 10.0, _ratio("decide.cold", 5_000)),
     Target("decide.mixed at 5,000 nodes, kernels", 4.0, _ratio("decide.mixed", 5_000)),

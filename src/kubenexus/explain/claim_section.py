@@ -11,7 +11,6 @@ from kubenexus.api.core import Pod
 from kubenexus.base.errors import truncated
 from kubenexus.framework.job import Assignment
 from kubenexus.framework.object_names import claim_mark, with_names
-from kubenexus.plugins.dynamic_resources.allocator import tolerated
 from kubenexus.plugins.dynamic_resources.claim_requests import (
     ClaimError,
     CompiledClaim,
@@ -19,6 +18,7 @@ from kubenexus.plugins.dynamic_resources.claim_requests import (
     compile_claims,
 )
 from kubenexus.plugins.dynamic_resources.pod_claims import pod_claims
+from kubenexus.plugins.dynamic_resources.tolerations import tolerated
 from kubenexus.state.claims.device import PoolDevice, cel_device
 from kubenexus.state.nodes import NodeColumns
 

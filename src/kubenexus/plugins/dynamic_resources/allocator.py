@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubenexus.api.cel.selector import CelDevice
-from kubenexus.api.devices.resource_claim import MAX_RESULTS, DeviceToleration
-from kubenexus.api.devices.resource_slice import DeviceTaint
+from kubenexus.api.devices.resource_claim import MAX_RESULTS
 from kubenexus.api.quantity import Quantity
 from kubenexus.plugins.dynamic_resources.candidates import Candidate
 from kubenexus.plugins.dynamic_resources.capacity import consumed_capacity, fits
@@ -22,13 +21,13 @@ from kubenexus.plugins.dynamic_resources.claim_requests import (
 )
 from kubenexus.plugins.dynamic_resources.constraints import ConstraintState
 from kubenexus.plugins.dynamic_resources.counters import NodeCounters
+from kubenexus.plugins.dynamic_resources.tolerations import tolerated
 from kubenexus.state.claims.allocated import AllocatedDevices, DeviceId
 from kubenexus.state.claims.device import cel_device
 from kubenexus.state.claims.pools import Pool
 
 MAX_STEPS: Final = 20_000  # devices looked at for one node, 1 to 2 us each
 MAX_CHOICES: Final = 600  # requests and devices of one pod: each is a frame of the search
-_EFFECTS: Final = ("NoSchedule", "NoExecute")  # others do not keep a claim away
 
 
 class Choice(NamedTuple):
@@ -326,16 +325,3 @@ class _Search:
 
     def _is_shared(self, device: DeviceId) -> bool:
         return self._allocated.is_shared(device) or device in self._shares
-
-
-def tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Returns whether a request tolerates all taints that keep claims away."""
-    return all(any(_tolerates(each, taint) for each in tolerations) for taint in taints if taint.effect in _EFFECTS)
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)

@@ -1,30 +1,34 @@
 """The devices that a node offers, flat and in the order in which they are tried.
 
 Two nodes whose pools have equal shapes get equal answers, but for the names in them. A shape has what the claims can
-read of a device, and whether it is held: not its name, and not its UUID. Shapes of pools are computed once for a pool
-and a set of reads, so that comparing nodes compares identities.
+read of a device: not its name, and not its UUID.
 """
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from kubenexus.api.cel.attribute_reads import Read
 from kubenexus.state.claims.allocated import AllocatedDevices, DeviceId
-from kubenexus.state.claims.device import PoolDevice
+from kubenexus.state.claims.device import Names, PoolDevice
 from kubenexus.state.claims.pools import Pool, PoolSlice
 
 Reads: TypeAlias = frozenset[Read] | None
-_MAX_READS: Final = 8  # sets of reads whose shapes a pool keeps
-_MAX_SHAPES: Final = 4096
 
 
-class PoolShape(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """What claims can read of a pool. One object for all pools that are equal in that; `devices` has a key for each
-    device, equal for devices that are interchangeable."""
+class PoolShape:
+    """What claims can read of a pool. One object for all pools that are equal in that."""
 
-    devices: tuple[Any, ...]
+    def __init__(self, pool: Pool, wanted: list[tuple[str, str]] | None) -> None:
+        self._pool, self._wanted = pool, wanted
+
+    @functools.cached_property
+    def devices(self) -> tuple[Any, ...]:
+        """A key for each device, equal for devices that are interchangeable."""
+        return tuple([_key(each, device, self._wanted) for each in self._pool.slices for device in each.devices])
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
@@ -38,30 +42,38 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShapeTable:
-    """The shapes that are in use, each once."""
+    """The shapes of pools for claims that read this much, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, reads: Reads) -> None:
         self._shapes: dict[Any, PoolShape] = {}
-
-    def of(self, pool: Pool, reads: Reads) -> PoolShape:
-        """Returns the shape of a pool for claims that read this much."""
-        known: PoolShape | None = pool.shapes.get(reads)
-        if known is None:
-            if len(pool.shapes) >= _MAX_READS:
-                pool.shapes.clear()
-            known = pool.shapes[reads] = self._make(pool, reads)
-        return known
-
-    def _make(self, pool: Pool, reads: Reads) -> PoolShape:
-        wanted = (
+        self._wanted = (
             None if reads is None else sorted((each.domain, each.name) for each in reads if each.map == "attributes")
         )
-        devices = tuple([_key(each, device, wanted) for each in pool.slices for device in each.devices])
-        counters = tuple((name, tuple(sorted(held.items()))) for name, held in sorted(pool.counters.items()))
-        key = (pool.id[0], pool.incomplete, bool(pool.invalid), counters, devices)
-        if len(self._shapes) >= _MAX_SHAPES:
-            self._shapes.clear()
-        return self._shapes.setdefault(key, PoolShape(devices))
+        self._readers: dict[Names, Callable[[tuple[int, ...]], Any]] = {}
+
+    def of(self, pool: Pool) -> PoolShape:
+        """Returns the shape of a pool."""
+        codes = pool.codes
+        read: Any = None
+        if codes.names is not None:
+            reader = self._readers.get(codes.names)
+            if reader is None:
+                reader = self._readers[codes.names] = self._reader(codes.names)
+            read = reader(codes.attributes)
+        known = self._shapes.get((codes.rest, read))
+        if known is None:
+            known = self._shapes[codes.rest, read] = PoolShape(pool, self._wanted)
+        return known
+
+    def _reader(self, names: Names) -> Callable[[tuple[int, ...]], Any]:
+        """Returns a function that takes what claims read out of the numbers of pools with these attributes."""
+        if self._wanted is None:
+            return lambda codes: (names, codes)
+        found = [names.positions.get(each) for each in self._wanted]
+        known = [position for position in found if position is not None]
+        if len(known) == len(found) and known:
+            return operator.itemgetter(*known)
+        return lambda codes: tuple([None if position is None else codes[position] for position in found])
 
 
 def _key(found: PoolSlice, device: PoolDevice, wanted: list[tuple[str, str]] | None) -> Any:
@@ -76,8 +88,9 @@ def pool_state(pool: Pool, allocated: AllocatedDevices) -> Any:
     held = allocated.in_pool(pool.id)
     if not held:
         return None
-    devices = [device.name for each in pool.slices for device in each.devices]
-    states = tuple((i, _state((*pool.id, name), allocated)) for i, name in enumerate(devices) if name in held)
+    positions = pool.positions
+    states = [(positions[name], _state((*pool.id, name), allocated)) for name in held if name in positions]
+    states.sort()
     # Devices of the pool on other nodes take counters, too.
     elsewhere = tuple(
         device.traits
@@ -85,7 +98,7 @@ def pool_state(pool: Pool, allocated: AllocatedDevices) -> Any:
         for device in each.devices
         if device.name in held
     )
-    return states, elsewhere
+    return tuple(states), elsewhere
 
 
 def node_candidates(pools: Sequence[Pool], shapes: Sequence[PoolShape], allocated: AllocatedDevices) -> list[Candidate]:
@@ -102,5 +115,25 @@ def node_candidates(pools: Sequence[Pool], shapes: Sequence[PoolShape], allocate
     return found
 
 
+def candidates_at(pools: Sequence[Pool], positions: Iterable[int]) -> dict[int, Candidate]:
+    """Returns some candidates of a node by their positions, without their shapes."""
+    found: dict[int, Candidate] = {}
+    for wanted in positions:
+        left = wanted
+        for number, pool in enumerate(pools):
+            for each in pool.slices:
+                if 0 <= left < len(each.devices):
+                    device = each.devices[left]
+                    found[wanted] = Candidate((*pool.id, device.name), number, each, device, None)
+                left -= len(each.devices)
+    return found
+
+
 def _state(id: DeviceId, allocated: AllocatedDevices) -> Any:
-    return allocated.is_whole(id), allocated.is_shared(id), tuple(sorted(allocated.consumed(id).items()))
+    if not allocated.is_shared(id):
+        return _WHOLE if allocated.is_whole(id) else _FREE
+    return allocated.is_whole(id), True, tuple(sorted(allocated.consumed(id).items()))
+
+
+_WHOLE: Final = (True, False, ())
+_FREE: Final = (False, False, ())

@@ -5,7 +5,7 @@ search (`allocator`). Extended resources that a device class backs become a clai
 offer them.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +23,14 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, compile_claims
 from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
 from kubenexus.plugins.dynamic_resources.hints import claim_changed
-from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome
+from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome, Rows
 from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
 from kubenexus.plugins.label_rows import rows_matching
 from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
+_ALTERNATIVES: Final = "DynamicResources alternatives"
 OPTIONAL_OPERATIONS: Final = "DRAOptionalNodeOperations"
 
 
@@ -37,6 +38,7 @@ class DynamicResources:
     name = "DynamicResources"
     reads = ("spec.containers", "spec.initContainers")
     depends = Depends.NODE
+    supports_one_node = True
     normalize = HIGHER_IS_BETTER
     default_score = 0
     NONE = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
@@ -81,6 +83,11 @@ class DynamicResources:
         claims = self._claims(pod)
         if claims is None:
             return
+        if nodes.single:
+            if claims.claims and claims.all_wanted and not claims.resources:
+                self._filter_one(pod, claims, nodes, verdict)
+                return
+            nodes = _as_column(nodes)
         if claims.problem:  # `pre_filter` has rejected the pod, unless the configuration disabled it
             verdict.reject(nodes.alive, Reason(claims.problem, claims.code))
             return
@@ -96,6 +103,16 @@ class DynamicResources:
         if claims.allocated:
             verdict.reject(pending & ~self._near(claims.allocated, nodes), self.AWAY)
 
+    def _filter_one(self, pod: PodClass, claims: PodClaims, nodes: Any, verdict: NodeVerdict) -> None:
+        """Does the same for a single row and claims that are all to be allocated."""
+        outcomes = self._outcomes_for(pod, claims, (), nodes.columns)
+        if isinstance(outcomes, str):
+            verdict.reject(True, Reason(outcomes, Code.ERROR))
+        elif outcomes is not None:
+            refusal = outcomes.refusal(nodes.row, nodes.columns)
+            if refusal is not None:
+                verdict.reject(True, self._refusal(refusal))
+
     def _missing(self, claims: PodClaims, nodes: Nodes) -> BoolColumn:
         """Returns the rows that offer an extended resource neither by a device plugin nor by a device class."""
         found: BoolColumn = np.zeros(nodes.width, np.bool_)
@@ -109,20 +126,18 @@ class DynamicResources:
     ) -> None:
         """Rejects rows that have no devices for a claim, and takes them out of `pending`."""
         rows = nodes.table_rows()
-        refused: dict[Reason, list[int]] = {}
-        for i in np.flatnonzero(pending).tolist():
-            reason = self._refusal(self._outcome(pod, claims, int(rows[i]), nodes.columns))
-            if reason is not None:
-                refused.setdefault(reason, []).append(i)
-        for reason, where in refused.items():
-            mask = np.zeros(nodes.width, np.bool_)
-            mask[where] = True
-            verdict.reject(mask, reason)
-            pending &= ~mask
+        for outcomes, where in self._outcomes_of_rows(pod, claims, np.flatnonzero(pending), nodes):
+            if isinstance(outcomes, str):
+                refused = [(np.arange(len(where)), Outcome(error=outcomes))]
+            else:
+                refused = list(outcomes.refusals(rows[where], nodes.columns))
+            for positions, outcome in refused:
+                mask = np.zeros(nodes.width, np.bool_)
+                mask[where[positions]] = True
+                verdict.reject(mask, self._refusal(outcome))
+                pending &= ~mask
 
-    def _refusal(self, outcome: Outcome | None) -> Reason | None:
-        if outcome is None or outcome.found is not None:
-            return None
+    def _refusal(self, outcome: Outcome) -> Reason:
         if outcome.error:
             return Reason(outcome.error, Code.ERROR)
         return Reason(outcome.elsewhere, Code.UNRESOLVABLE) if outcome.elsewhere else self.NONE
@@ -152,7 +167,7 @@ class DynamicResources:
             for each in claims.allocated
             if each.shared_with
         ]
-        if not (claims.wanted or claims.resources):
+        if not (claims.any_wanted or claims.resources):
             return Assignment(claims=tuple(choices)) if choices else NO_ASSIGNMENT
         key, outcomes = self._outcomes(pod, claims, row, nodes.columns)
         if isinstance(outcomes, str):
@@ -187,17 +202,22 @@ class DynamicResources:
         claims = self._claims(pod)
         if claims is None or not self._has_alternatives(pod, nodes.columns):
             return 0
+        if nodes.single:
+            column: Any = self.score(pod, _as_column(nodes), job)
+            return int(column[0])
         fixed = sum(each.score for each in claims.allocated)
         scores: IntColumn = np.zeros(nodes.width, np.int64)
         rows = nodes.table_rows()
-        for i in np.flatnonzero(nodes.alive).tolist():
-            outcome = self._outcome(pod, claims, int(rows[i]), nodes.columns)
-            if outcome is not None and outcome.found is not None:
-                scores[i] = fixed + outcome.score
+        for outcomes, where in self._outcomes_of_rows(pod, claims, np.flatnonzero(nodes.alive), nodes):
+            if not isinstance(outcomes, str):
+                scores[where] = fixed + outcomes.scores(rows[where], nodes.columns)
         return scores
 
     def _has_alternatives(self, pod: PodClass, nodes: NodeColumns) -> bool:
         """Whether the score can differ between nodes: only claims with alternatives are scored."""
+        return pod.cached(_ALTERNATIVES, lambda: self._find_alternatives(pod, nodes))
+
+    def _find_alternatives(self, pod: PodClass, nodes: NodeColumns) -> bool:
         claims = self._claims(pod)
         if claims is None or claims.problem or not (claims.wanted or claims.resources):
             return False
@@ -211,12 +231,25 @@ class DynamicResources:
         signed: PodClaims | None = pod.signed.get(self.name)
         return signed
 
-    def _outcome(self, pod: PodClass, claims: PodClaims, row: int, columns: NodeColumns) -> Outcome | None:
-        """Returns what the claims get on a row, or None if nothing is to be allocated there."""
-        _, outcomes = self._outcomes(pod, claims, row, columns)
-        if isinstance(outcomes, str):
-            return Outcome(error=outcomes)
-        return None if outcomes is None else outcomes.at(row, columns)
+    def _outcomes_of_rows(
+        self, pod: PodClass, claims: PodClaims, where: Rows, nodes: Nodes
+    ) -> Iterator[tuple[ClaimOutcomes | str, Rows]]:
+        """Yields outcomes with the rows of the view, of those in `where`, that have them. Rows differ in this only by
+        the extended resources that device plugins offer there."""
+        known = nodes.columns.claims.class_of_resource
+        backed = [name for name, _ in claims.resources if name in known]
+        if not backed:
+            found = self._outcomes_for(pod, claims, (), nodes.columns)
+            if found is not None:
+                yield found, where
+            return
+        lacking = np.stack([nodes.alloc(name)[where] <= 0 for name in backed])
+        different, which = np.unique(lacking, axis=1, return_inverse=True)
+        for i, each in enumerate(different.T.tolist()):
+            needed = tuple(name for name, lacks in zip(backed, each, strict=True) if lacks)
+            found = self._outcomes_for(pod, claims, needed, nodes.columns)
+            if found is not None:
+                yield found, where[which == i]
 
     def _outcomes(
         self, pod: PodClass, claims: PodClaims, row: int, columns: NodeColumns
@@ -228,8 +261,14 @@ class DynamicResources:
             for name, _ in claims.resources
             if name in known and (name not in offered.index or offered.alloc[offered.index[name], row] <= 0)
         )
-        if not claims.wanted and not needed:
-            return needed, None
+        return needed, self._outcomes_for(pod, claims, needed, columns)
+
+    def _outcomes_for(
+        self, pod: PodClass, claims: PodClaims, needed: tuple[str, ...], columns: NodeColumns
+    ) -> ClaimOutcomes | str | None:
+        """Returns the outcomes for the claims and for extended resources, or None if nothing is to be allocated."""
+        if not needed and not claims.any_wanted:
+            return None
         cached: dict[Any, ClaimOutcomes | str] = pod.cached(self.name, dict)
         key = (needed, columns.claims.class_version)
         found = cached.get(key)
@@ -237,7 +276,7 @@ class DynamicResources:
             if len(cached) > 16:
                 cached.clear()
             found = cached[key] = self._compile(pod, claims, needed, columns)
-        return needed, found
+        return found
 
     def _compile(
         self, pod: PodClass, claims: PodClaims, needed: tuple[str, ...], columns: NodeColumns
@@ -267,3 +306,9 @@ class DynamicResources:
         ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
         ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE),
     )
+
+
+def _as_column(nodes: Any) -> Nodes:
+    """Returns a view of a single row as one of columns."""
+    found: Nodes = nodes.as_column()
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kubenexus.api.core import NodeSelector, Pod
+from kubenexus.api.core import Container, NodeSelector, Pod
 from kubenexus.api.devices.pod_claims import claim_name
 from kubenexus.api.devices.resource_claim import (
     MAX_ALTERNATIVES,
@@ -54,6 +54,14 @@ class PodClaims(msgspec.Struct, frozen=True, gc=False):
     @property
     def wanted(self) -> tuple[ClaimState, ...]:
         return tuple(each for each in self.claims if each.spec >= 0)
+
+    @property
+    def any_wanted(self) -> bool:
+        return any(each.spec >= 0 for each in self.claims)
+
+    @property
+    def all_wanted(self) -> bool:
+        return all(each.spec >= 0 for each in self.claims)
 
     @property
     def allocated(self) -> tuple[ClaimState, ...]:
@@ -174,7 +182,7 @@ def score_of(spec: ResourceClaimSpec, taken: set[str]) -> int:
 def _extended_resources(pod: Pod, store: ClaimStore) -> tuple[tuple[str, int], ...]:
     """Returns the extended resources of a pod if a device class backs one of them, else ()."""
     known = store.class_of_resource
-    if not known:
+    if not known or not any(map(_names_of_domains, (*pod.spec.containers, *pod.spec.init_containers))):
         return ()
     try:
         asked = [(name, amount) for name, amount in demand(pod).amounts if amount and "/" in name]
@@ -183,3 +191,9 @@ def _extended_resources(pod: Pod, store: ClaimStore) -> tuple[tuple[str, int], .
     if not any(name in known for name, _ in asked):
         return ()
     return tuple((name, amount) for name, amount in asked if is_extended(name) or name.startswith(IMPLICIT_RESOURCE))
+
+
+def _names_of_domains(container: Container) -> bool:
+    """Whether a container requests a resource with a domain in its name, as extended ones have it."""
+    given = container.resources
+    return any("/" in name for named in (given.requests, given.limits) for name in named or ())

@@ -21,11 +21,11 @@ SHARE = "share"  # stands for the ID of a share until the claim is known (`state
 def allocations(
     claims: Sequence[CompiledClaim],
     found: Found,
-    candidates: Sequence[Candidate],
+    candidates: Mapping[int, Candidate],
     classes: Mapping[str, DeviceClass],
     node: str,
 ) -> list[AllocationResult]:
-    """Returns the allocation of each claim. Raises ClaimError."""
+    """Returns the allocation of each claim. `candidates` are those that were chosen, by position. Raises ClaimError."""
     return [
         _allocation(claim, choices, taken, candidates, classes, node)
         for claim, choices, taken in zip(claims, found.choices, found.alternatives, strict=True)
@@ -36,7 +36,7 @@ def _allocation(
     claim: CompiledClaim,
     choices: Sequence[Choice],
     taken: Sequence[int],
-    candidates: Sequence[Candidate],
+    candidates: Mapping[int, Candidate],
     classes: Mapping[str, DeviceClass],
     node: str,
 ) -> AllocationResult:

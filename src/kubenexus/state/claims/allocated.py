@@ -1,6 +1,6 @@
 """`AllocatedDevices`: the devices that claims hold, each claim once however often it is reported."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final, TypeAlias
 
 import msgspec
@@ -12,6 +12,7 @@ from kubenexus.state.claims.pools import PoolId
 DeviceId: TypeAlias = tuple[str, str, str]  # driver, pool and name
 
 _NOTHING: Final[Mapping[str, int]] = {}
+_NO_NAMES: Final[Set[str]] = frozenset()
 
 
 class HeldDevice(msgspec.Struct, frozen=True, gc=False):
@@ -75,9 +76,9 @@ class AllocatedDevices:
             changed.add(each.id[:2])
         return changed
 
-    def in_pool(self, pool: PoolId) -> frozenset[str]:
-        """Returns the names of the devices of a pool that are held, whole or in part."""
-        return frozenset(self._of_pool.get(pool, ()))
+    def in_pool(self, pool: PoolId) -> Set[str]:
+        """Returns the names of the devices of a pool that are held, whole or in part. The caller must not change it."""
+        return self._of_pool.get(pool, _NO_NAMES)
 
     def is_whole(self, device: DeviceId) -> bool:
         """Whether a claim holds all of the device."""

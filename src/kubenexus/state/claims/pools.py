@@ -11,10 +11,11 @@ import msgspec
 
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.quantity import to_nano
-from kubenexus.state.claims.device import NodeSelection, PoolDevice, node_selection, pool_device
+from kubenexus.state.claims.device import Names, NodeSelection, PoolDevice, node_selection, pool_device
 
 PoolId: TypeAlias = tuple[str, str]  # driver and name
 MAX_DEVICES: Final = 2048  # of the slices of one pool: 16 full slices
+_MAX_NUMBERS: Final = 1 << 16
 
 
 class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
@@ -37,9 +38,49 @@ class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
         return any(device.traits.selection.matches(node, labels) for device in self.devices)
 
 
+class PoolCodes(msgspec.Struct, frozen=True, gc=False):
+    """Numbers that are equal for pools with equal devices: `rest` for all but attributes, and one for each attribute of
+    `names`, over all devices. `names` is None if the devices differ in their names of attributes: then `rest` has
+    everything."""
+
+    rest: int = 0
+    names: Names | None = None
+    attributes: tuple[int, ...] = ()
+
+
+class PoolCoder:
+    """Gives out the numbers of `PoolCodes`. A number is never given twice, so forgetting them only costs memory."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._next = 0
+
+    def codes(self, id: PoolId, pool: "Pool") -> PoolCodes:
+        """Returns the numbers of a pool."""
+        devices = [(each.selection is None, device) for each in pool.slices for device in each.devices]
+        counters = tuple((name, tuple(sorted(held.items()))) for name, held in sorted(pool.counters.items()))
+        rest = (id[0], pool.incomplete, bool(pool.invalid), counters)
+        parts = tuple([(own, device.traits, device.problem) for own, device in devices])
+        names = {device.names for _, device in devices}
+        if len(names) != 1:
+            values = tuple([(device.names, device.values) for _, device in devices])
+            return PoolCodes(self._number((rest, parts, values)))
+        columns = zip(*(device.values for _, device in devices), strict=True)
+        return PoolCodes(self._number((rest, parts)), names.pop(), tuple(map(self._number, columns)))
+
+    def _number(self, what: Any) -> int:
+        known = self._numbers.get(what)
+        if known is None:
+            if len(self._numbers) >= _MAX_NUMBERS:
+                self._numbers.clear()
+            known = self._numbers[what] = self._next
+            self._next += 1
+        return known
+
+
 class Pool(msgspec.Struct, frozen=True, eq=False):
     """A pool as one node sees it. `slices` have devices that the node can use, `others` further ones that only take
-    counters. `invalid` is why its devices cannot be allocated. `shapes` caches what `PoolShape` describes."""
+    counters. `invalid` is why its devices cannot be allocated."""
 
     id: PoolId
     incomplete: bool = False
@@ -47,7 +88,13 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
     slices: tuple[PoolSlice, ...] = ()
     others: tuple[PoolSlice, ...] = ()
     counters: Mapping[str, Mapping[str, int]] = {}
-    shapes: dict[Any, Any] = {}
+    positions: Mapping[str, int] = {}  # of the devices in `slices`, by name
+    codes: PoolCodes = PoolCodes()
+
+    @property
+    def selects_by_device(self) -> bool:
+        """Whether devices have nodes of their own."""
+        return any(each.selection is None for each in self.slices)
 
     @property
     def usable(self) -> bool:
@@ -97,7 +144,11 @@ class _Seen(NamedTuple):
 
 
 def pools_of_node(
-    seen: Iterable[PoolSlice], every: Mapping[PoolId, Mapping[str, PoolSlice]], node: str, labels: Mapping[str, str]
+    seen: Iterable[PoolSlice],
+    every: Mapping[PoolId, Mapping[str, PoolSlice]],
+    node: str,
+    labels: Mapping[str, str],
+    coder: PoolCoder,
 ) -> tuple[Pool, ...]:
     """Returns the pools that have devices for a node, in the order in which devices are tried: by driver and name,
     those with binding conditions last. `seen` are the slices that the node may see, `every` has all, by pool."""
@@ -111,6 +162,7 @@ def pools_of_node(
         elif each.generation == known.generation:
             known.slices.append(each)
     pools = [pool for id in sorted(found) if (pool := _pool(id, found[id].slices, every[id])) is not None]
+    pools = [msgspec.structs.replace(pool, codes=coder.codes(pool.id, pool)) for pool in pools]
     return (
         *(pool for pool in pools if not pool.has_binding_conditions),
         *(pool for pool in pools if pool.has_binding_conditions),
@@ -139,7 +191,9 @@ def _pool(id: PoolId, slices: list[PoolSlice], every: Mapping[str, PoolSlice]) -
     invalid = _invalid(usable, elsewhere, counting, counters)
     if invalid:
         return Pool(id, invalid=invalid)
-    return Pool(id, slices=tuple(usable), others=tuple(elsewhere), counters=counters)
+    names = (device.name for each in usable for device in each.devices)
+    positions = {name: position for position, name in enumerate(names)}
+    return Pool(id, slices=tuple(usable), others=tuple(elsewhere), counters=counters, positions=positions)
 
 
 def _invalid(

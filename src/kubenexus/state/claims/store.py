@@ -20,7 +20,7 @@ from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
-from kubenexus.state.claims.pools import Pool, PoolId, PoolSlice, pool_slice, pools_of_node
+from kubenexus.state.claims.pools import Pool, PoolCoder, PoolId, PoolSlice, pool_slice, pools_of_node
 
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -115,6 +115,7 @@ class ClaimStore:
         self._by_pool: dict[PoolId, dict[str, PoolSlice]] = {}
         self._on_node: dict[str, dict[str, PoolSlice]] = {}
         self._shared: dict[str, PoolSlice] = {}
+        self._coder = PoolCoder()
         self._pools: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
 
     # --- objects ---------------------------------------------------------------------------------------------------
@@ -284,9 +285,14 @@ class ClaimStore:
         if known is not None and (not self._shared or known[0] == labels):
             return known[1]
         seen = (*self._on_node.get(node, {}).values(), *self._shared.values())
-        found = pools_of_node(seen, self._by_pool, node, labels)
+        found = pools_of_node(seen, self._by_pool, node, labels, self._coder)
         self._pools[node] = (labels if self._shared else {}, found)
         return found
+
+    @property
+    def labels_matter(self) -> bool:
+        """Whether the pools of a node follow from its labels, too: a slice is for more than one node."""
+        return bool(self._shared)
 
     def node_left(self, node: str) -> None:
         self._pools.pop(node, None)
