@@ -32,7 +32,7 @@ class Change(enum.Enum):
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
     """Brings the table up to the state of the columns. If a filter fails, `table.rejection` is an error."""
-    marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
+    marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version, columns.claims.mark)
     if table.built and table.marks == marks:
         return
     try:

@@ -290,6 +290,11 @@ class ClaimStore:
         return found
 
     @property
+    def mark(self) -> int:
+        """A number that grows with each change of a pool, a class or the devices that are held."""
+        return self.version + self.changes.mark
+
+    @property
     def labels_matter(self) -> bool:
         """Whether the pools of a node follow from its labels, too: a slice is for more than one node."""
         return bool(self._shared)
