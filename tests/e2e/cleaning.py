@@ -13,6 +13,8 @@ NAMESPACED = (
     "/apis/apps/v1/namespaces/{}/replicasets",
     "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "/api/v1/namespaces/{}/pods",
+    "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "/api/v1/namespaces/{}/persistentvolumeclaims",
     "/api/v1/namespaces/{}/services",
     "/api/v1/namespaces/{}/events",
@@ -26,6 +28,7 @@ CLUSTER_WIDE = (
     "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/volumeattachments",
     "/apis/resource.k8s.io/v1/resourceslices",
+    "/apis/resource.k8s.io/v1/deviceclasses",
 )
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
