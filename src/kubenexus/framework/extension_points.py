@@ -264,6 +264,18 @@ class AssignMembers(Assign, Protocol):
 
 
 @runtime_checkable
+class AssignTogether(Assign, Protocol):
+    """An Assign that can choose for several members of a gang on one row together, whatever their classes."""
+
+    def assign_together(self, pods: Sequence[PodClass], row: int, nodes: Nodes) -> list[Assignment] | Verdict:
+        """Called by the gang planner when a member finds no row, because members before it took what it needs.
+
+        None of the pods holds anything there now. Returns an Assignment for each, which together take nothing twice, or
+        a Verdict if that is not possible. What other plugins assigned to the members stays.
+        """
+
+
+@runtime_checkable
 class DescribesNeed(Assign, Protocol):
     """An Assign that can say what a pod needs of a single node, where amounts of resources do not tell it."""
 

@@ -1,5 +1,6 @@
 """The best node for one pod on the columns as they are now, or the reasons against all nodes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +12,13 @@ from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.cycle.nominated_pods import NominatedResult, filter_with_nominated_pods
 from kubenexus.cycle.select import Selection, select_best, select_best_of
 from kubenexus.framework.decision import Diagnosis, PodPlacement
+from kubenexus.framework.extension_points import AssignTogether
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_assignment
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.diagnose import diagnose, nearest_miss
 from kubenexus.plugins.workload.profile_classifier import ProfileClassifier
+from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
@@ -75,6 +78,22 @@ class PodPlacer:
     def assignable(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> bool:
         """Returns whether devices, volumes and the like can be assigned to the pod on a row that passes all filters."""
         return not classified.table.plugins.assigns or isinstance(self._assign(classified, row, columns), Assignment)
+
+    def claims_together(
+        self, pods: Sequence[Pod], row: int, columns: NodeColumns, job: JobView
+    ) -> list[tuple[ClaimChoice, ...]] | None:
+        """Returns devices for the claims of several pods on a row, chosen together, or None if there are none."""
+        plugins = [each for each in self._class_cache.profile_plugins.assigns if isinstance(each, AssignTogether)]
+        if len(plugins) != 1:
+            return None
+        classes = []
+        for pod in pods:
+            classified = self._class_cache.lookup(pod, columns, job)
+            if classified.rejection is not None:
+                return None
+            classes.append(classified.table.pod)
+        answer = call_plugin(plugins[0], plugins[0].assign_together, classes, row, Nodes(columns))
+        return None if isinstance(answer, Verdict) else [each.claims for each in answer]
 
     def failed(self, failure: PluginError, columns: NodeColumns) -> PodResult:
         """Returns the result for a plugin that failed, and counts the failure for metrics."""

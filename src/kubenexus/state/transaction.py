@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.state.claims.assigned import claim_allocations
-from kubenexus.state.claims.store import ClaimChoice
+from kubenexus.state.claims.store import ClaimAllocation, ClaimChoice
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
@@ -65,6 +65,17 @@ class Transaction:
     def restore_pod(self, row: int, record: PodRecord) -> None:
         """Adds a pod again that `remove_pod` removed."""
         self._nodes.add_pod(row, record, self._undo)
+
+    def exchange_claims(self, row: int, old: tuple[ClaimAllocation, ...], fresh: tuple[ClaimAllocation, ...]) -> None:
+        """Takes back what a pod of this transaction brings for its claims, and counts something else instead, or
+        nothing. The transaction must be rolled back."""
+        claims = self._nodes.claims
+        claims.leave(old)
+        self._undo.call(lambda: claims.enter(old, trial=True))
+        claims.enter(fresh, trial=True)
+        self._undo.call(lambda: claims.leave(fresh))
+        self._nodes.usage_changed(row)
+        self._rows.append(row)
 
     def lift_reserved(self, row: int, footprint: Footprint) -> None:
         """Counts reserved capacity no longer, in a decision for its owner. The transaction must be rolled back."""

@@ -1,7 +1,8 @@
 """Places a gang member by member, and backtracks within a counted budget.
 
 For gangs whose members limit each other so that plugins have to be called again after each member: affinity between
-different pods, several spread constraints, volumes.
+different pods, several spread constraints, volumes, device claims. A member that finds no devices is also tried beside
+members that were placed before it, with devices that are chosen for all of them together.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.base.arrays import BoolColumn
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.job import JobView
@@ -18,11 +20,14 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.member_classes import MemberClass
 from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.claims.assigned import claim_allocations
+from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.transaction import Transaction
 
 _MAX_BACKTRACKING_MEMBERS = 48  # members up to which the search backtracks
+_MAX_ROWS_BESIDE = 8  # rows of other members that are tried without backtracking
 
 
 Taken = tuple[tuple[int, int], ...]  # pairs of member class and row, sorted
@@ -60,6 +65,7 @@ class BacktrackingSearch:
     ) -> None:
         self._pod_placer, self._snapshot, self._promised, self._bound_rows = pod_placer, snapshot, promised, bound_rows
         self._left = self.keep = 0
+        self._pods: dict[str, Pod] = {}
         # Whether the check of nominated pods, or a plugin, reads the keys or the rows of the other members. Both are
         # collected for each member anew, which takes time by their number.
         self._needs_keys = bool(snapshot.nominees())
@@ -79,6 +85,7 @@ class BacktrackingSearch:
         Tries up to three orders of the classes, then backtracks.
         """
         best = SearchResult([])
+        self._pods = {pod.metadata.uid: pod for member_class in member_classes for pod in member_class.pods}
         orders = [
             list(member_classes),
             sorted(member_classes, key=lambda member_class: int(np.count_nonzero(member_class.capacity))),
@@ -105,6 +112,8 @@ class BacktrackingSearch:
                     break
                 self._left -= 1
                 result = self._place_one(pod, found.results, len(pods), within)
+                if result.placement is None:
+                    result = self._beside(pod, found.results, len(pods), within, transaction) or result
                 if result.placement is not None:
                     found.results.append(result)
                     transaction.add_pod(result.row, member_record(pod, result.placement, self._snapshot.nodes))
@@ -153,7 +162,75 @@ class BacktrackingSearch:
                     return True
                 results.pop()
             hopeless.add(state)
+        return self._next_beside(pods, results, taken, hopeless, within)
+
+    def _next_beside(
+        self, pods: list[tuple[int, Pod]], results: list[PodResult], taken: Taken, hopeless: set[Taken], within: Any
+    ) -> bool:
+        """Goes on with the member beside others of its gang, whose devices are exchanged for that."""
+        member_class, pod = pods[len(results)]
+        before = list(results)
+        for row in self._rows_with_claims(pod, results, within):
+            state = tuple(sorted((*taken, (member_class, row))))
+            if state in hopeless or self.spent:
+                continue
+            with self._snapshot.attempt() as transaction:
+                result = self._exchange(pod, row, results, len(pods), transaction)
+                if result is not None and result.placement is not None:
+                    transaction.add_pod(row, member_record(pod, result.placement, self._snapshot.nodes))
+                    results.append(result)
+                    if self._next(pods, results, state, hopeless, within):
+                        return True
+            results[:] = before
+            hopeless.add(state)
         return False
+
+    # --- devices of several members together ----------------------------------------------------------------------
+
+    def _beside(
+        self, pod: Pod, results: list[PodResult], size: int, within: Any, transaction: Transaction
+    ) -> PodResult | None:
+        """Returns a place for a member beside others, the claims of which are exchanged in `results`."""
+        for row in self._rows_with_claims(pod, results, within)[:_MAX_ROWS_BESIDE]:
+            found = None if self.spent else self._exchange(pod, row, results, size, transaction)
+            if found is not None:
+                return found
+        return None
+
+    def _rows_with_claims(self, pod: Pod, results: list[PodResult], within: Any) -> list[int]:
+        """Returns the rows on which members hold devices for claims, if the pod has claims itself."""
+        if not pod.spec.resource_claims:
+            return []
+        rows = {each.row for each in results if each.placement is not None and each.placement.assignment.claims}
+        return sorted(row for row in rows if within is None or within[row])
+
+    def _exchange(
+        self, pod: Pod, row: int, results: list[PodResult], size: int, transaction: Transaction
+    ) -> PodResult | None:
+        """Places a member on a row, with devices that are chosen for it and the members there together. On success
+        `results` has what these get instead; the caller adds the member itself."""
+        own = [i for i, each in enumerate(results) if each.row == row and _claims_of(each)]
+        pods = [self._pods[_uid(results[i])] for i in own]
+        self._left -= len(own) + 1
+        claims = self._snapshot.nodes.claims
+        held = [claim_allocations(each, _claims_of(results[i]), claims) for i, each in zip(own, pods, strict=True)]
+        for allocations in held:
+            transaction.exchange_claims(row, allocations, ())
+        only: BoolColumn = np.zeros(self._snapshot.nodes.size, np.bool_)
+        only[row] = True
+        result = self._place_one(pod, results, size, only)
+        given = None
+        if result.placement is not None:
+            view = self._view(results, size)
+            given = self._pod_placer.claims_together([*pods, pod], row, self._snapshot.nodes, view)
+        if given is None:
+            for allocations in held:
+                transaction.exchange_claims(row, (), allocations)
+            return None
+        for i, member, choices in zip(own, pods, given, strict=False):
+            results[i] = _with_claims(results[i], choices)
+            transaction.exchange_claims(row, (), claim_allocations(member, choices, claims))
+        return _with_claims(result, given[-1])
 
     def _place_one(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
         result = self._pod_placer.place(pod, self._snapshot, self._view(results, size), within)
@@ -169,6 +246,22 @@ class BacktrackingSearch:
         if self._needs_keys:
             keys = keys.union([result.placement.pod for result in results if result.placement is not None])
         return JobView(size + len(self._bound_rows), rows, keys)
+
+
+def _claims_of(result: PodResult) -> tuple[ClaimChoice, ...]:
+    return () if result.placement is None else result.placement.assignment.claims
+
+
+def _uid(result: PodResult) -> str:
+    return "" if result.placement is None else result.placement.uid
+
+
+def _with_claims(result: PodResult, claims: tuple[ClaimChoice, ...]) -> PodResult:
+    placement = result.placement
+    if placement is None:
+        return result
+    assignment = msgspec.structs.replace(placement.assignment, claims=claims)
+    return msgspec.structs.replace(result, placement=msgspec.structs.replace(placement, assignment=assignment))
 
 
 def member_record(pod: Pod, placement: PodPlacement, columns: NodeColumns) -> PodRecord:

@@ -25,6 +25,7 @@ from kubenexus.api.devices.resource_claim import (
 from kubenexus.base.errors import truncated
 
 MAX_CLAIMS: Final = 16  # of a pod that are allocated together
+MAX_TOGETHER: Final = 64  # of the members of a gang on one node
 
 
 class ClaimError(Exception):
@@ -100,11 +101,11 @@ class CompiledClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 def compile_claims(
-    claims: Sequence[tuple[str, ResourceClaimSpec]], classes: Mapping[str, DeviceClass]
+    claims: Sequence[tuple[str, ResourceClaimSpec]], classes: Mapping[str, DeviceClass], most: int = MAX_CLAIMS
 ) -> tuple[CompiledClaim, ...]:
     """Compiles claims, each with its key. Raises ClaimError."""
-    if len(claims) > MAX_CLAIMS:
-        raise ClaimError(f"the pod has {len(claims)} resource claims, more than {MAX_CLAIMS}")
+    if len(claims) > most:
+        raise ClaimError(f"the pod has {len(claims)} resource claims, more than {most}")
     return tuple([_claim(key, spec, classes) for key, spec in claims])
 
 

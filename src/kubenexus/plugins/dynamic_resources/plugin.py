@@ -20,7 +20,7 @@ from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.object_names import claim_mark
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
-from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, compile_claims
+from kubenexus.plugins.dynamic_resources.claim_requests import MAX_TOGETHER, ClaimError, compile_claims
 from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
 from kubenexus.plugins.dynamic_resources.hints import claim_changed
 from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome, Rows
@@ -191,6 +191,34 @@ class DynamicResources:
         if claims is None or not (claims.claims or self._outcomes(pod, claims, row, nodes.columns)[0]):
             return [NO_ASSIGNMENT] * members
         return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
+
+    def assign_together(self, pods: Sequence[PodClass], row: int, nodes: Nodes) -> list[Assignment] | Verdict:
+        """Allocates the claims of several members in one search, so that none takes the devices that only another can
+        use. Members with claims that are shared or allocated already are placed one by one."""
+        store, specs = nodes.columns.claims, list[tuple[str, ResourceClaimSpec]]()
+        places: list[tuple[int, int]] = []  # the pod of each claim, and its position there
+        for i, pod in enumerate(pods):
+            claims = self._claims(pod)
+            if claims is None or claims.problem or claims.resources or not claims.all_wanted:
+                return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
+            for each in claims.claims:
+                spec = store.specs.get(each.spec)
+                if spec is None:
+                    return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
+                specs.append((claim_mark(each.position), spec))
+                places.append((i, each.position))
+        try:
+            given = ClaimOutcomes(compile_claims(specs, store.classes, most=MAX_TOGETHER)).allocations(
+                row, nodes.columns
+            )
+        except ClaimError as error:
+            given = str(error)
+        if isinstance(given, str):
+            return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
+        choices: list[list[ClaimChoice]] = [[] for _ in pods]
+        for (i, position), allocation in zip(places, given, strict=True):
+            choices[i].append(ClaimChoice(position, allocation))
+        return [Assignment(claims=tuple(each)) for each in choices]
 
     def node_need(self, pod: PodClass) -> str:
         claims = self._claims(pod)
