@@ -39,20 +39,23 @@ class Names(click.ParamType[tuple[str, ...]]):
 
 
 def programme(cases: tuple[str, ...], modes: tuple[str, ...], whos: tuple[str, ...], pairs: int) -> Iterator[Step]:
-    """All runs in order: of a pair one after the other, and each time another of them is the first."""
+    """All runs in order: of a pair one after the other, and each time another of them is the first. The null binder
+    evicts no pods and allocates no devices."""
     for case in cases:
         for mode in modes:
             for pair in range(pairs):
-                able = [who for who in whos if who != NULL or not CASES[case].victims]  # it evicts no pods
+                able = [who for who in whos if who != NULL or not (CASES[case].victims or CASES[case].devices)]
                 turn = pair % max(1, len(able))
                 yield from ((CASES[case], mode, who, pair) for who in (*able[turn:], *able[:turn]))
 
 
 async def measure(steps: list[Step], nodes: int, pods: int, runs: list[Run]) -> None:
-    """Adds to `runs`, so that whoever interrupts has what there is. Gangs have a control plane of their own."""
-    for gangs, some in itertools.groupby(steps, lambda step: step[0].gangs is not None):
+    """Adds to `runs`, so that an interrupt leaves what there is. Gangs and devices have control planes of their own."""
+    for (gangs, devices), some in itertools.groupby(steps, lambda step: (step[0].gangs is not None, step[0].devices)):
         async with staged(gangs=gangs) as stage:
             await stage.furnish(nodes)
+            if devices:
+                await stage.devices(devices)
             await perform(stage, list(some), pods, runs)
 
 

@@ -1,7 +1,8 @@
 """The workloads, as kube-scheduler's own benchmark (scheduler_perf) has them: each asks something else of a scheduler.
 
 Nodes have 4 cpu, 32 Gi, room for 110 pods and one of three zones; all pods ask for 100m and 500 Mi. Gangs are PodGroups
-of `scheduling.k8s.io`; where they are measured, a hundred nodes share a rack. For preemption, four pods of 900m run on
+of `scheduling.k8s.io`; where they are measured, a hundred nodes share a rack. Claims are made from a template by
+kube-controller-manager, for one of ten devices of a node. For preemption, four pods of 900m run on
 each node, and each pod of the run asks for 3 cpu: three of the four have to go.
 """
 
@@ -20,6 +21,7 @@ VICTIM: Final = "victim-"
 HOST: Final = "kubernetes.io/hostname"
 ZONES: Final = ("zone1", "zone2", "zone3")
 URGENT: Final = "urgent"
+DRIVER: Final = "test-driver.cdi.k8s.io"  # also the name of its class and of the template
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -34,7 +36,7 @@ class Gangs(NamedTuple):
 class Case(NamedTuple):
     """`drain` and `burst` are how many pods of it are measured. `churn`: the cluster changes meanwhile. `gangs`: they
     come in gangs, for which a control plane needs its gates open. `victims`: so many pods of lower priority run on each
-    node before."""
+    node before. `devices`: so many are in a slice of each node, and each pod has a claim for one, from a template."""
 
     name: str
     drain: int
@@ -43,6 +45,7 @@ class Case(NamedTuple):
     churn: bool = False
     gangs: Gangs | None = None
     victims: int = 0
+    devices: int = 0
 
     def whole(self, pods: int) -> int:
         """So many pods, and as many more as make the last gang whole."""
@@ -79,6 +82,12 @@ def _preempting() -> tuple[str, Data]:
     return "", _spec("3", "500Mi") | {"priorityClassName": URGENT}
 
 
+def _claiming() -> tuple[str, Data]:
+    spec = _spec("100m", "500Mi")
+    spec["containers"][0]["resources"]["claims"] = [{"name": "device"}]
+    return "", spec | {"resourceClaims": [{"name": "device", "resourceClaimTemplateName": DRIVER}]}
+
+
 def _term(color: str, key: str) -> Data:
     return {"labelSelector": {"matchLabels": {"color": color}}, "topologyKey": key}
 
@@ -96,6 +105,7 @@ CASES: Final = {
         Case("preferred-affinity", 4_000, 1_000, _preferred_affinity),
         Case("churn", 4_000, 2_000, _nothing, churn=True),
         Case("preemption", 1_000, 1_000, _preempting, victims=4),
+        Case("claims", 2_000, 1_000, _claiming, devices=10),
         Case("gangs", 4_000, 800, _nothing, gangs=Gangs(8)),
         Case("gangs-large", 3_000, 1_000, _nothing, gangs=Gangs(1_000)),
         Case("gangs-rack", 1_200, 400, _nothing, gangs=Gangs(4, rack=True)),
@@ -115,6 +125,30 @@ def pod(case: Case, name: str) -> Data:
     color, wish = case.wish()
     meta: Data = {"name": name, "labels": {"color": color} if color else {}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec("100m", "500Mi") | wish}
+
+
+def device_slice(number: int, devices: int) -> Data:
+    """The devices of a node, as scheduler_perf's driver publishes them."""
+    name = f"{WORKER}{number:05d}"
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    named = [{"name": f"instance-{i}", "attributes": {"model": {"string": "A100"}}} for i in range(devices)]
+    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": named}
+    return _resource("ResourceSlice", name, spec)
+
+
+def device_class() -> Data:
+    return _resource("DeviceClass", DRIVER, {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]})
+
+
+def claim_template() -> Data:
+    exactly = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 1}
+    return _resource(
+        "ResourceClaimTemplate", DRIVER, {"spec": {"devices": {"requests": [{"name": "req-0", "exactly": exactly}]}}}
+    )
+
+
+def _resource(kind: str, name: str, spec: Data) -> Data:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def victim(number: int) -> Data:

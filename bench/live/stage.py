@@ -77,6 +77,30 @@ class Stage:
 
         await at_most(CREATORS, pod, count)
 
+    async def devices(self, each: int) -> None:
+        """So many devices on each node, and the controller that makes claims from templates."""
+        controller = "--controllers=resourceclaim-controller"
+        self.plane.start_controllers(controller, "--kube-api-qps=5000", "--kube-api-burst=5000")
+        await self._create(kinds.DEVICE_CLASSES, cases.device_class())
+
+        async def devices(number: int) -> None:
+            await self._create(kinds.RESOURCE_SLICES, cases.device_slice(number, each))
+
+        await at_most(CREATORS, devices, self._nodes)
+
+    async def claim_template(self, case: Case, namespace: str) -> None:
+        if case.devices:
+            await self._create(kinds.RESOURCE_CLAIM_TEMPLATES, cases.claim_template(), namespace)
+
+    async def until_claimed(self, case: Case, namespace: str, count: int) -> None:
+        """Until the controller has made a claim for each pod, and has told the pod so."""
+        while case.devices:
+            listed = await self._client.send(list_call(kinds.PODS, namespace=namespace), timeout=120)
+            pods = msgspec.json.decode(listed)["items"]
+            if sum(bool(each["status"].get("resourceClaimStatuses")) for each in pods) >= count:
+                return
+            await asyncio.sleep(0.5)
+
     async def victims(self, case: Case, namespace: str) -> None:
         """Pods of lower priority on all nodes."""
 
@@ -121,9 +145,10 @@ class Stage:
             await asyncio.sleep(0.1)
 
     async def clean(self, namespace: str) -> None:
-        """No pod, PodGroup or event of the run is left. The server gives up on a collection that takes it too long, and
-        goes on where it stopped when it is asked again."""
-        for resource in (kinds.PODS, *([kinds.POD_GROUPS] if self.gates else []), kinds.EVENTS):
+        """No pod, PodGroup, claim or event of the run is left. The server gives up on a collection that takes it too
+        long, and goes on where it stopped when it is asked again."""
+        groups = [kinds.POD_GROUPS] if self.gates else []
+        for resource in (kinds.PODS, *groups, kinds.RESOURCE_CLAIMS, kinds.EVENTS):
             left = True
             while left:
                 with contextlib.suppress(ApiError, Uncertain, Unreachable):
@@ -160,6 +185,23 @@ class Stage:
             with contextlib.suppress(ApiError):
                 where = resource.at(namespace if resource.namespaced else "", name)
                 await self._client.send(Call("DELETE", f"{where}?gracePeriodSeconds=0"), timeout=60)
+
+    async def make(self, resource: ApiResource, body: dict[str, Any], namespace: str = "") -> None:
+        """One object of any kind."""
+        await self._create(resource, body, namespace)
+
+    async def read(self, call: Call) -> bytes:
+        return await self._client.send(call, timeout=120)
+
+    async def untaint(self) -> None:
+        """Takes the taint of freshness off all nodes."""
+        listed = msgspec.json.decode(await self.read(list_call(kinds.NODES)))
+        names = [each["metadata"]["name"] for each in listed["items"]]
+
+        async def untaint(number: int) -> None:
+            await self._client.send(patch(kinds.NODES, "", names[number], {"spec": {"taints": None}}), timeout=60)
+
+        await at_most(CREATORS, untaint, len(names))
 
     async def _create(self, resource: ApiResource, body: dict[str, Any], namespace: str = "") -> None:
         """Until it is there, however busy the server is."""

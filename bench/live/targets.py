@@ -14,6 +14,7 @@ PACES: Final = {
     "spread": (5.0, 0.75),
     "preferred-affinity": (5.0, 0.75),
     "preemption": (10.0, 1.0),
+    "claims": (3.0, 1.0),
     "gangs": (5.0, 0.7),
     "gangs-large": (5.0, 0.7),
     "gangs-rack": (5.0, 0.7),

@@ -83,7 +83,7 @@ def test_a_gang_may_be_a_little_further_from_the_ceiling() -> None:
 def test_every_promise_is_judged_where_it_was_measured() -> None:
     runs = [a_run(who, case=case, mode=mode) for case in CASES for mode in ("drain", "burst") for who in (OURS, THEIRS)]
     judged = [(each.what.split(",")[0], each.case) for each in judge(runs)]
-    assert len(judged) == 10 + 5 + 2 + 2 * len(CASES) + 1
+    assert len(judged) == 11 + 5 + 2 + 2 * len(CASES) + 1
     assert [case for what, case in judged if "CPU" in what] == ["basic", "required-affinity", *GANGS]
     assert [case for what, case in judged if "memory" in what] == ["basic"]
 

@@ -75,6 +75,9 @@ VOLUME_ATTACHMENTS: Final = ApiResource("VolumeAttachment", "volumeattachments",
 
 DEVICE_CLASSES: Final = ApiResource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
 RESOURCE_CLAIMS: Final = ApiResource("ResourceClaim", "resourceclaims", group="resource.k8s.io")
+RESOURCE_CLAIM_TEMPLATES: Final = ApiResource(
+    "ResourceClaimTemplate", "resourceclaimtemplates", group="resource.k8s.io"
+)
 RESOURCE_SLICES: Final = ApiResource("ResourceSlice", "resourceslices", group="resource.k8s.io", namespaced=False)
 RESOURCE_SLICES_BETA: Final = ApiResource("ResourceSlice", "resourceslices", "v1beta2", "resource.k8s.io", False)
 RESOURCE_SLICES_OLD: Final = ApiResource("ResourceSlice", "resourceslices", "v1beta1", "resource.k8s.io", False)
