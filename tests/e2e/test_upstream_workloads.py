@@ -28,6 +28,15 @@ SMALL = {
     "SchedulingRequiredPodAffinityWithNSSelector/10Nodes",
     "BasicScheduling/10Nodes_3Groups",
     "GangScheduling/10Nodes_3Gangs",
+    "ConsumableCapacity/fast",
+    "DeviceTaintToleration/fast",
+    "ExtendedResource/fast",
+    "FirstAvailable/fast",
+    "PartitionableBacktracking/fast",
+    "SchedulingWithResourceClaim/fast",
+    "SchedulingWithResourceClaimTemplate/fast",
+    "SchedulingWithResourceClaimTemplate/match_fast",
+    "SharedPodGroupResourceClaim/fast",
 }
 
 

@@ -43,9 +43,9 @@ def test_one_that_does_not_end_as_it_must_is_exit_code_1(tmp_path: Path) -> None
 
 
 def test_what_is_not_played_is_listed_by_name_and_reason(tmp_path: Path) -> None:
-    done = simulate(a_case(tmp_path, {"opcode": "allocResourceClaims"}))
+    done = simulate(a_case(tmp_path, NODES, {**PODS, "steadyState": True}))
     assert done.exit_code == 0
-    assert "not played:\n  Case/w: needs claims allocated beforehand (allocResourceClaims)\n" in done.output
+    assert "not played:\n  Case/w: needs pods created in a steady state\n" in done.output
     assert "0 of 0 workloads ended as they must; 1 not played" in done.output
 
 

@@ -48,8 +48,29 @@ def test_claims_and_device_classes_need_device_claims(tmp_path: Path) -> None:
     item = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "d"}, "spec": {}}
     template = a_template(tmp_path, "class.yaml", item)
     assert needed(tmp_path, {"opcode": "createAny", "templatePath": template}) == ["device claims"]
-    allocated = needed(tmp_path, {"opcode": "allocResourceClaims", "namespace": "n"})
-    assert allocated == ["claims allocated beforehand (allocResourceClaims)"]
+
+
+def test_what_is_off_by_default_in_kubernetes_is_not_played(tmp_path: Path) -> None:
+    listed = {"name": "d", "attributes": {"models": {"strings": ["a", "b"]}}}
+    grouped = {"name": "d", "consumesCounters": [{"counterSet": "s", "compatibilityGroups": ["g"]}]}
+    found = [
+        needed(
+            tmp_path,
+            {
+                "opcode": "createAny",
+                "templatePath": a_template(
+                    tmp_path,
+                    "slice.yaml",
+                    {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": {"devices": [each]}},
+                ),
+            },
+        )
+        for each in (listed, grouped)
+    ]
+    assert found == [
+        ["device claims", "attributes that are lists"],
+        ["device claims", "compatibility groups of devices"],
+    ]
 
 
 def test_a_gang_is_needed_when_pods_belong_to_one(tmp_path: Path) -> None:

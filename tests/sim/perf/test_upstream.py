@@ -24,12 +24,13 @@ SHORT = {each.name: each for each in WorkloadFilter(labels=("short",)).chosen(CA
 # Those that need more than pods and nodes, and what.
 NEEDS = {
     "ClaimedDevices": ["device claims"],
+    "HeldDevices": ["device claims"],
     "Gangs": ["gang scheduling"],
     "GangsWithinARack": ["gang scheduling", "topology-aware gangs"],
     "UrgentPods/4Nodes_4Pods": ["preemption"],
 }
-# Profiles and allocations of kube-scheduler's own.
-LEFT_OUT = {"allocResourceClaims", "startCollectingProfile", "stopCollectingProfile"}
+# Profiles of kube-scheduler's own.
+LEFT_OUT = {"startCollectingProfile", "stopCollectingProfile"}
 
 
 def played(name: str) -> tuple[Result, list[str]]:

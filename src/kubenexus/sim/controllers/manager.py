@@ -18,6 +18,7 @@ from kubenexus.sim.controllers import daemon_set, deployment, job, owner_refs, r
 from kubenexus.sim.controllers import events as notes
 from kubenexus.sim.controllers.object_cache import WORKLOADS, ControllerCache, selector
 from kubenexus.sim.controllers.reconcile_result import ReconcileResult, WorkloadEvent
+from kubenexus.sim.controllers.resource_claim import ResourceClaimController
 from kubenexus.sim.controllers.types import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -60,23 +61,27 @@ class ControllerManager:
         self._later = DelayingQueue()
         self._failures: dict[Key, int] = {}
         self._writing_status: Key | None = None
+        self._resource_claims = ResourceClaimController(server.core.store, self._send, wake)
         self._cache = ControllerCache(server.core.store, self._concerned)
 
     def close(self) -> None:
         """Ends the controllers: later changes are ignored."""
         self._cache.close()
+        self._resource_claims.close()
         self._turns = {resource: {} for resource in WORKLOADS}
 
     @property
     def idle(self) -> bool:
         """Whether no workload is queued now; `next_due` returns when one will be."""
-        return not any(self._turns.values())
+        return not any(self._turns.values()) and self._resource_claims.idle
 
     def next_due(self) -> float | None:
         return self._later.next_due()
 
     def run(self, most: int = MAX_RECONCILES) -> None:
-        """Reconciles up to `most` workloads. Call again while it is not idle, and at `next_due`."""
+        """Reconciles up to `most` workloads, and as many pods and claims. Call again while it is not idle, and at
+        `next_due`."""
+        self._resource_claims.run(most)
         for item in self._later.due(self._clock.now(), most):
             self._later.finish(item)
             self._turns[item.what][item.whom] = None

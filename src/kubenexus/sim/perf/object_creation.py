@@ -12,6 +12,7 @@ from kubenexus.sim.apiserver.kinds import ServedKind
 from kubenexus.sim.perf.template_cache import Item
 from kubenexus.sim.virtual.simulation import Simulation
 
+_DEVICES, _DEVICES_BETA = "resource.k8s.io/v1", "resource.k8s.io/v1beta2"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
 HOSTNAME = network.HOSTNAME.key
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -42,6 +43,7 @@ class ObjectCreator:
 
     def create(self, item: Item, namespace: str = "") -> str:
         """Creates an object and returns its name."""
+        item = _served(item)
         return self.post(self.kind(item), _encode(item), namespace)
 
     def post(self, kind: ServedKind, body: bytes, namespace: str = "") -> str:
@@ -50,12 +52,19 @@ class ObjectCreator:
 
     def update(self, item: Item, namespace: str, part: str = "") -> None:
         """Replaces an object, or a subresource of it."""
+        item = _served(item)
         self._sent("PUT", path(self.kind(item), namespace, item["metadata"]["name"], part), _encode(item))
 
     def delete(self, kind: ServedKind, name: str, namespace: str = "") -> None:
         """Deletes an object if it exists."""
         answer = self._api.now(Call("DELETE", path(kind, namespace, name)))
         if answer.code >= 300 and answer.code != 404:
+            raise CreateRejected(str(status_error(answer.code, answer.body)))
+
+    def send(self, call: Call) -> None:
+        """Sends any call."""
+        answer = self._api.now(call)
+        if answer.code >= 300:
             raise CreateRejected(str(status_error(answer.code, answer.body)))
 
     def namespace(self, name: str, item: Item | None = None) -> None:
@@ -95,6 +104,11 @@ def base_node(prefix: str) -> Item:
     ready = [{"type": "Ready", "status": "True"}]
     status = {"capacity": amounts, "allocatable": amounts, "phase": "Running", "conditions": ready}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"generateName": prefix}, "status": status}
+
+
+def _served(item: Item) -> Item:
+    """Returns a device object of a beta version in the one that is served here: their fields are the same."""
+    return {**item, "apiVersion": _DEVICES} if item.get("apiVersion") == _DEVICES_BETA else item
 
 
 def base_pod() -> Item:

@@ -17,7 +17,6 @@ from kubenexus.framework.profile import Factory
 from kubenexus.sim.perf import object_creation
 from kubenexus.sim.perf.files import Case, PerfWorkload
 from kubenexus.sim.perf.ops import (
-    AllocResourceClaims,
     AnyOp,
     Barrier,
     Churn,
@@ -40,11 +39,12 @@ class Feature(msgspec.Struct, frozen=True):
     plugin: str = ""
 
 
-CLAIMS = Feature("device claims")  # the virtual cluster has no controller that makes claims of templates
+CLAIMS = Feature("device claims", "DynamicResources")
 GANGS = Feature("gang scheduling", "Coscheduling")
 TOPOLOGY = Feature("topology-aware gangs", "Coscheduling")
 PREEMPTION = Feature("preemption", "DefaultPreemption")
-ALLOCATED = Feature("claims allocated beforehand (allocResourceClaims)")
+LISTS = Feature("attributes that are lists")  # off by default in Kubernetes
+GROUPS = Feature("compatibility groups of devices")  # the same
 STEADY = Feature("pods created in a steady state")
 
 
@@ -89,9 +89,7 @@ class _Look:
             yield PREEMPTION
 
     def _of(self, op: AnyOp, *, waited: bool) -> Iterator[Feature]:
-        if isinstance(op, AllocResourceClaims):
-            yield ALLOCATED
-        elif isinstance(op, CreateNodes):
+        if isinstance(op, CreateNodes):
             self._add_nodes(op)
         elif isinstance(op, CreateAny | CreatePodGroups):
             item = self._item(op.template_path, op.template_params)
@@ -143,6 +141,13 @@ def _of_object(item: Item) -> Iterator[Feature]:
     spec = item.get("spec") or {}
     if str(item.get("apiVersion", "")).startswith(DEVICES) or spec.get("resourceClaims"):
         yield CLAIMS
+        for device in spec.get("devices") or () if item.get("kind") == "ResourceSlice" else ():
+            if any(
+                isinstance(held, list) for each in (device.get("attributes") or {}).values() for held in each.values()
+            ):
+                yield LISTS
+            if any(each.get("compatibilityGroups") for each in device.get("consumesCounters") or ()):
+                yield GROUPS
 
 
 def _of_group(item: Item) -> Iterator[Feature]:

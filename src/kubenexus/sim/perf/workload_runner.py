@@ -9,9 +9,11 @@ import msgspec
 
 from kubenexus.sim.perf import object_creation
 from kubenexus.sim.perf.background_ops import BackgroundOps
+from kubenexus.sim.perf.claim_allocation import allocation_calls
 from kubenexus.sim.perf.files import Case, InvalidWorkload, PerfWorkload
 from kubenexus.sim.perf.object_creation import ObjectCreator
 from kubenexus.sim.perf.ops import (
+    AllocResourceClaims,
     AnyOp,
     Barrier,
     Churn,
@@ -55,6 +57,7 @@ class WorkloadRunner:
             CreatePodGroups: self._create_any,
             CreateAny: self._create_any,
             UpdateAny: self._update_any,
+            AllocResourceClaims: self._allocate_claims,
             DeletePods: self._delete_pods,
             Churn: self._churn,
             Barrier: self._barrier,
@@ -186,6 +189,11 @@ class WorkloadRunner:
             item = self._item(op.template_path, {}, number, count)
             self._make.update(item, op.namespace, "/".join(op.subresources))
             self._make.update(item, op.namespace, "status")
+
+    async def _allocate_claims(self, op: AllocResourceClaims, _: int) -> None:
+        for call in allocation_calls(self._simulation.server.core.store, op.namespace, self._simulation.rng):
+            self._make.send(call)
+            await asyncio.sleep(0)
 
     async def _churn(self, op: Churn, index: int) -> None:
         namespace = op.namespace or f"namespace-{index}"

@@ -13,6 +13,7 @@ from kubenexus.app.scheduling_loop import LoopOptions
 from kubenexus.config import Configuration
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.apiserver.server import ApiServer
+from kubenexus.sim.controllers.resource_claim import ResourceClaimController
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.in_process_client import LATENCY, InProcessClient
 from kubenexus.sim.virtual.loop import LoopClock
@@ -20,6 +21,7 @@ from kubenexus.sim.virtual.pod_tracker import PodTracker
 from kubenexus.sim.virtual.terminating import TerminatingPods
 
 T = TypeVar("T")
+CLAIMS_AT_ONCE = 50
 
 
 class SimulationOptions(msgspec.Struct, frozen=True):
@@ -53,6 +55,7 @@ class Simulation:
         self.tracker = PodTracker(self.server.core.store)
         self.api = InProcessClient(self.server, options.latency)
         self.terminating = TerminatingPods(self.server.core.store, self.api)
+        self.claims = ResourceClaimController(self.server.core.store, self.api.now, self._wake_claims)
         loop = LoopOptions(
             on_decision=lambda decision: log.record(decision, self.seconds), seconds_per_decision=options.pace
         )
@@ -69,6 +72,15 @@ class Simulation:
     def seconds(self) -> float:
         """Virtual seconds since the start of the simulation."""
         return self._loop.time() - self._began
+
+    def _wake_claims(self) -> None:
+        self._loop.call_soon(self._make_claims)
+
+    def _make_claims(self) -> None:
+        """Lets the controller of claims work, a portion in each turn of the loop."""
+        self.claims.run(CLAIMS_AT_ONCE)
+        if not self.claims.idle:
+            self._loop.call_soon(self._make_claims)
 
     async def ready(self) -> None:
         """Waits until the scheduler has listed all objects."""
@@ -90,6 +102,7 @@ async def run_scenario(simulation: Simulation, scenario: Callable[[Simulation], 
         await _ended(scheduler_tasks)
         simulation.tracker.close()
         simulation.terminating.close()
+        simulation.claims.close()
 
 
 async def _first(play: Awaitable[T], scheduler_tasks: Collection["asyncio.Future[None]"]) -> T:

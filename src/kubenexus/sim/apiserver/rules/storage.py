@@ -40,6 +40,26 @@ def _default_claim(item: Json) -> None:
     fill(item.setdefault("spec", {}), {"volumeMode": "Filesystem"})
 
 
+def _default_devices(spec: Json) -> None:
+    """Fills what a claim leaves out: one device, and taints that are compared by value."""
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        exactly = [request["exactly"]] if request.get("exactly") else []
+        for each in (*exactly, *(request.get("firstAvailable") or ())):
+            fill(each, {"allocationMode": "ExactCount"})
+            if each["allocationMode"] == "ExactCount":
+                fill(each, {"count": 1})
+            for toleration in each.get("tolerations") or ():
+                fill(toleration, {"operator": "Equal"})
+
+
+def _default_resource_claim(item: Json) -> None:
+    _default_devices(item.setdefault("spec", {}))
+
+
+def _default_resource_template(item: Json) -> None:
+    _default_devices(item.setdefault("spec", {}).setdefault("spec", {}))
+
+
 def _default_driver(item: Json) -> None:
     spec = item.setdefault("spec", {})
     fill(spec, {"attachRequired": True, "podInfoOnMount": False, "volumeLifecycleModes": ["Persistent"]})
@@ -110,7 +130,7 @@ CSI_NODE = Rule(unconditional=False, returns_deleted=True)
 CSI_DRIVER = Rule(default=_default_driver, unconditional=False, returns_deleted=True)
 CSI_CAPACITY = Rule(unconditional=False)
 ATTACHMENT = Rule(status=lambda _: {"attached": False}, unconditional=False, returns_deleted=True)
-RESOURCE_CLAIM = Rule(status=lambda _: {}, returns_deleted=True)
-RESOURCE_TEMPLATE = Rule(returns_deleted=True)
+RESOURCE_CLAIM = Rule(default=_default_resource_claim, status=lambda _: {}, returns_deleted=True)
+RESOURCE_TEMPLATE = Rule(default=_default_resource_template, returns_deleted=True)
 RESOURCE_SLICE = Rule(generation=True, returns_deleted=True)
 DEVICE_CLASS = Rule(generation=True, returns_deleted=True)
