@@ -4,7 +4,20 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import claims, decisions, decoding, devices, events, gangs, longest_turn, memory, preemption, queue, shipped
+from bench import (
+    claims,
+    decisions,
+    decoding,
+    devices,
+    events,
+    gangs,
+    longest_turn,
+    memory,
+    numa,
+    preemption,
+    queue,
+    shipped,
+)
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -149,7 +162,8 @@ def _preemption(nodes: int, plan: Plan) -> Iterator[Result]:
 
 def _pairs(nodes: int, plan: Plan) -> Iterator[Result]:
     """Each beside its yardstick: the same pods with kube-scheduler's plugins alone, GPUs as plain numbers."""
-    for (bench, case), make in {**shipped.pairs(nodes), **devices.pairs(nodes), **claims.pairs(nodes)}.items():
+    parts = (shipped, devices, claims, numa)
+    for (bench, case), make in {key: make for part in parts for key, make in part.pairs(nodes).items()}.items():
         if plan.wants(bench, case):
             own, plain = make()
             settle_down()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from kubenexus.plugins.numa.points import distance_points, node_points, zone_points
-from kubenexus.plugins.numa.request import NumaRequest, Wanted, is_intensive, numa_request
+from kubenexus.plugins.numa.request import NumaRequest, Wanted, is_intensive, stated_request
 from kubenexus.testing.builders import a_pod
 from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
 from tests.golden_vectors import Vector
@@ -26,8 +26,8 @@ NOTHING: Mapping[str, str] = {}
 def policy(key: str, value: str, kind: str = "service") -> str:
     """The policy of a pod with this annotation."""
     pod = a_pod("p", annotations={key: value} if key else {}, labels={"workload.kubenexus.io/type": kind})
-    found = numa_request(pod)
-    return found.policy if found else "none"
+    found = stated_request(pod)
+    return found.policy
 
 
 def intensive(cores: int, gib: int, stated: bool | None = None) -> str:

@@ -6,7 +6,7 @@ memory, `best-effort` and `none` refuse only for lack of totals. All other rows 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from kubenexus.api.numa.many_nodes import (
 from kubenexus.api.numa.pod_demand import ContainerDemand
 
 Mask = NDArray[np.bool_]
+_CHUNK: Final = 1 << 15  # rows times sets of NUMA nodes that are judged at once: more leave the cache of a core
 
 
 def refusals(container: ContainerDemand, table: NumaTable) -> NDArray[np.int8]:
@@ -43,7 +44,10 @@ def refusals(container: ContainerDemand, table: NumaTable) -> NDArray[np.int8]:
     _totals(container, table, found)
     if open_rows.any():
         rows = np.flatnonzero(open_rows)
-        found[rows] = judge_rows(container, some_rows(table, rows)).refusals
+        size = max(_CHUNK >> table.zones, 1)
+        for first in range(0, len(rows), size):
+            part = rows[first : first + size]
+            found[part] = judge_rows(container, some_rows(table, part)).refusals
     return found
 
 

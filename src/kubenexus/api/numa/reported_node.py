@@ -92,10 +92,13 @@ def reported_node(
     totals: Totals,
     pods: Sequence[PodDemand] = (),
     options: KubeletOptions = NO_OPTIONS,
+    *,
+    hidden: bool = True,
 ) -> ReportedNode | None:
     """Returns what a node tells, or None if that is nothing to predict from. Raises Malformed.
 
-    `pods` is what the pods want of the managers that the report has, in the order of their admission.
+    `pods` is what the pods want of the managers that the report has, in the order of their admission. `hidden`: add
+    what the report hides, which takes up to a few milliseconds.
     """
     zones = _zones(nrt)
     if not zones:
@@ -128,8 +131,14 @@ def reported_node(
         [0] * len(zones),
         free_devices,
     )
-    explained = add_hidden(kubelet, machine, usage, pods)
-    return ReportedNode(kubelet, machine, explained.usage, ids, usage, explained.steps)
+    found = ReportedNode(kubelet, machine, usage, ids, usage)
+    return with_hidden(found, pods) if hidden else found
+
+
+def with_hidden(reported: ReportedNode, pods: Sequence[PodDemand]) -> ReportedNode:
+    """Returns the same node with what its report hides, found from the pods on it."""
+    explained = add_hidden(reported.kubelet, reported.machine, reported.visible, pods)
+    return msgspec.structs.replace(reported, usage=explained.usage, steps=explained.steps)
 
 
 def _zones(nrt: NodeResourceTopology) -> list[Zone]:

@@ -7,7 +7,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.extension_points import AssignMembers
-from kubenexus.framework.job import Assignment
+from kubenexus.framework.job import NO_ASSIGNMENT, Assignment
 from kubenexus.framework.plugin_results import call_plugin, checked_assignment, raise_contract_error
 from kubenexus.framework.verdict import Verdict
 from kubenexus.plan.gang.backtracking import member_record
@@ -47,7 +47,10 @@ class MemberAssigner:
         taken: Sequence[Assignment] = ()
         for plugin in member_class.classified.table.plugins.assigns:
             more = self._ask(plugin, member_class, row, members)
-            taken = more if not taken else [one + other for one, other in zip(taken, more, strict=True)]
+            if not taken:
+                taken = more
+            elif more.count(NO_ASSIGNMENT) < members:  # else it only had to agree
+                taken = [one + other for one, other in zip(taken, more, strict=True)]
         return taken
 
     def _ask(self, plugin: Any, member_class: MemberClass, row: int, members: int) -> Sequence[Assignment]:

@@ -8,7 +8,8 @@
     devices    15 more if all devices of the pod are free there, 25 less if not
 
 40 percent fit, 25 bandwidth, 20 distance, 15 gang, and the devices. The best NUMA node counts: its 0 to 100 points
-become 30 to 100. A node on which the pod needs several NUMA nodes has 25 points, 5 less for each beyond two.
+become 30 to 100. A node on which the pod needs several NUMA nodes has 25 points, 5 less for each beyond two that its
+scarcest resource needs.
 """
 
 from typing import Any, Final

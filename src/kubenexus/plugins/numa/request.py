@@ -59,15 +59,24 @@ class Wanted(NamedTuple):
 
 
 def numa_request(pod: Pod) -> NumaRequest | None:
-    """Returns what a pod asks of NUMA nodes, or None if nothing."""
+    """Returns what a pod asks of NUMA nodes, or None if nothing: neither does its kubelet have anything to align, nor
+    does the pod state a policy."""
+    stated = stated_request(pod)
+    pinned = numa_demand(pod) is not None
+    if not pinned and not (stated.stated and stated.policy != NONE):
+        return None
+    return stated._replace(pinned=pinned)
+
+
+def stated_request(pod: Pod) -> NumaRequest:
+    """Returns the policy of a pod and what belongs to it. Batch and training without one have single-numa-node."""
     meta = pod.metadata
     said = not _KEYS.isdisjoint(meta.annotations) or not _KEYS.isdisjoint(meta.labels)
     stated = _read(_stated(meta.labels), _stated(meta.annotations)) if said else NOTHING
     if not stated.stated:
         batch = workload_of(pod).type in (WorkloadType.BATCH, WorkloadType.TRAINING)
         stated = stated._replace(policy=SINGLE if batch else NONE)
-    pinned = numa_demand(pod) is not None
-    return stated._replace(pinned=pinned) if pinned or stated.policy != NONE else None
+    return stated
 
 
 def request_of(pod: PodClass) -> NumaRequest:

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from kubenexus.api.numa.admission import Admission, admit_to_managers
 from kubenexus.api.numa.machine import MAX_NUMA_NODES, Kubelet, Machine, Usage
-from kubenexus.api.numa.many_nodes import NumaTable, devices_by_zone, loose_devices
+from kubenexus.api.numa.many_nodes import NumaTable
 from kubenexus.api.numa.pod_demand import PodDemand
-from kubenexus.api.numa.reported_node import ReportedNode
+from kubenexus.api.numa.reported_node import ReportedNode, with_hidden
 from kubenexus.base.arrays import grow
+from kubenexus.state.numa.frame import PLENTY, Frame, RowTotals, make_frame
 from kubenexus.state.numa.holdings import Holding, difference, explains, pod_name, usage_of, without
+from kubenexus.state.numa.zone_states import NO_ZONE, ZoneStates
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.undo_log import UndoLog
 
@@ -36,28 +38,34 @@ class RowNuma(msgspec.Struct):
 
     reported: ReportedNode
     layout: int
+    frame: Frame
     base: Usage  # by the report
     usage: Usage
     unknown: frozenset[str]
     explained: dict[str, Holding]
     holdings: dict[str, Holding]
+    totals: RowTotals = RowTotals(0, 0, {})
 
 
 class NumaColumns:
-    """Rows without a report cost nothing. `layouts[row]` is the kind of table that a row is in, -1 for none."""
+    """Rows without a report cost nothing. `layouts[row]` is the configuration of a row's kubelet, -1 without a report.
+    `codes[:, row]` are the states of its NUMA nodes."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._rows: dict[int, RowNuma] = {}
         self.layouts: NDArray[np.int16] = np.full(0, -1, np.int16)
-        self._kinds: list[tuple[int, Kubelet]] = []
-        self._by_zone: dict[tuple[str, str], Amounts] = {}  # by (what, resource): (rows, 8)
-        self._by_row: dict[tuple[str, str], Amounts] = {}
-        self._distances: Amounts = np.zeros((0, MAX_NUMA_NODES, MAX_NUMA_NODES), np.int64)
+        self.states = ZoneStates()
+        self.codes: NDArray[np.intp] = np.zeros((MAX_NUMA_NODES, 0), np.intp)
+        self.zones = 0  # the most NUMA nodes of any row so far
+        self.free_cpus = self.whole_cores = self.threads = np.zeros(0, np.int64)
+        self._free_devices: dict[str, Amounts] = {}
         self._resources: set[str] = set()  # that have columns
         self._machines: dict[Any, Machine] = {}  # equal machines share one object
+        self._frames: dict[Any, Frame] = {}
         self._remembered: dict[Any, tuple[Machine, Usage | None, str]] = {}
-        self._in_layout: list[int] = []  # rows of each layout
+        self._distances: Amounts | None = None  # of rows whose kubelet looks at them
+        self._in_use = 0  # NUMA nodes of all rows
 
     @property
     def any(self) -> bool:
@@ -67,7 +75,7 @@ class NumaColumns:
     @property
     def kinds(self) -> Sequence[tuple[int, Kubelet]]:
         """The number of NUMA nodes and the kubelet of each layout."""
-        return self._kinds
+        return self.states.kinds
 
     def of_row(self, row: int) -> RowNuma | None:
         return self._rows.get(row)
@@ -76,47 +84,72 @@ class NumaColumns:
         self._capacity = capacity
         if len(self.layouts):
             self.layouts = grow(self.layouts, capacity, -1)
-            self._by_zone = {key: grow(each, capacity, axis=0) for key, each in self._by_zone.items()}
-            self._by_row = {key: grow(each, capacity) for key, each in self._by_row.items()}
-            self._distances = grow(self._distances, capacity, axis=0)
+            self.codes = grow(self.codes, capacity)
+            self.free_cpus, self.whole_cores = grow(self.free_cpus, capacity), grow(self.whole_cores, capacity)
+            self.threads = grow(self.threads, capacity, 1)
+            if self._distances is not None:
+                self._distances = grow(self._distances, capacity, axis=0)
+            self._free_devices = {name: grow(each, capacity, PLENTY) for name, each in self._free_devices.items()}
 
     # --- reports --------------------------------------------------------------------------------------------------
 
     def set(self, row: int, reported: ReportedNode, seen: Sequence[PodRecord], later: Iterable[PodRecord]) -> None:
-        """Replaces the report of a row. `later` are pods on it that the report has not seen, in order."""
+        """Replaces the report of a row, of which `visible` is read. `seen` are pods on it that the report counts,
+        `later` the others, in order."""
         if not len(self.layouts):
-            self.layouts = np.full(self._capacity, -1, np.int16)
-            self._distances = np.zeros((self._capacity, MAX_NUMA_NODES, MAX_NUMA_NODES), np.int64)
+            self._begin()
         reported = msgspec.structs.replace(reported, machine=self._interned(reported.machine))
-        layout = self._layout(reported)
+        layout = self.states.kind(reported.machine.zones, reported.kubelet)
         usage, held = self._explained(row, reported, [record for record in seen if record.numa is not None])
         unknown = frozenset(() if held else (pod_name(record) for record in seen if record.numa is not None))
-        if row not in self._rows or self._rows[row].layout != layout:
-            self.clear(row)
-            self._in_layout[layout] += 1
-        self._rows[row] = RowNuma(reported, layout, usage, usage, unknown, held, held)
+        self.clear(row)
+        frame = self._frame(reported, layout)
+        here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held)
         self.layouts[row] = layout
-        for column in (*self._by_zone.values(), *self._by_row.values()):
-            column[row] = 0
-        zones = reported.machine.zones
-        self._distances[row, :zones, :zones] = reported.machine.distances
+        self.threads[row] = frame.threads
+        self.zones = max(self.zones, len(frame.zones))
+        self._in_use += len(frame.zones)
+        if reported.kubelet.prefer_closest:
+            self._set_distances(row, reported.machine)
         for record in later:
-            self._take(self._rows[row], record)
+            self._take(here, record)
         self._write(row)
+
+    def _begin(self) -> None:
+        self.layouts = np.full(self._capacity, -1, np.int16)
+        self.codes = np.zeros((MAX_NUMA_NODES, self._capacity), np.intp)
+        self.free_cpus, self.whole_cores = np.zeros((2, self._capacity), np.int64)
+        self.threads = np.ones(self._capacity, np.int64)
+
+    def _set_distances(self, row: int, machine: Machine) -> None:
+        if self._distances is None:
+            self._distances = np.zeros((self._capacity, MAX_NUMA_NODES, MAX_NUMA_NODES), np.int64)
+        self._distances[row, : machine.zones, : machine.zones] = machine.distances
+
+    def _frame(self, reported: ReportedNode, layout: int) -> Frame:
+        key = (id(reported.machine), layout, reported.ids)
+        found = self._frames.get(key)
+        if found is None:
+            if len(self._frames) >= _MAX_REMEMBERED:
+                self._frames.clear()
+            found = self._frames[key] = make_frame(reported, layout, self._has_columns)
+        return found
 
     def _explained(
         self, row: int, reported: ReportedNode, seen: Sequence[PodRecord]
     ) -> tuple[Usage, dict[str, Holding]]:
         """Returns the usage by the report, and what each pod holds if that is known: as predicted when the pods were
         placed, if the report agrees, or by admitting them again."""
-        names, steps = [pod_name(record) for record in seen], reported.steps
+        names = [pod_name(record) for record in seen]
+        demands = [record.numa for record in seen if record.numa is not None]
         before = self._rows.get(row)
         if before is not None and before.reported.machine is reported.machine and names:
             known = [before.holdings[name] for name in names if name in before.holdings]
             usage = usage_of(reported.machine, known)
-            demands = [record.numa for record in seen if record.numa is not None]
             if len(known) == len(names) and explains(reported.machine, usage, reported.visible, demands):
                 return usage, dict(zip(names, known, strict=True))
+        reported = with_hidden(reported, demands)
+        steps = reported.steps
         if len(steps) == len(names) + 1:
             pairs = zip(names, steps, steps[1:], strict=False)
             return reported.usage, {name: difference(one, other) for name, one, other in pairs}
@@ -128,7 +161,10 @@ class NumaColumns:
         if gone is None:
             return False
         self.layouts[row] = -1
-        self._in_layout[gone.layout] -= 1
+        self.codes[:, row] = NO_ZONE
+        self._in_use -= len(gone.frame.zones)
+        for column in self._free_devices.values():
+            column[row] = PLENTY
         return True
 
     # --- pods -----------------------------------------------------------------------------------------------------
@@ -215,86 +251,73 @@ class NumaColumns:
 
     # --- columns --------------------------------------------------------------------------------------------------
 
-    def covers(self, size: int) -> int | None:
-        """Returns the layout that all of the first `size` rows have, if they have one."""
-        return next((layout for layout, rows in enumerate(self._in_layout) if rows == size), None)
+    def codes_of(self, row: int) -> list[int]:
+        """Returns the states of a row's NUMA nodes."""
+        here = self._rows.get(row)
+        codes: list[int] = [] if here is None else self.codes[: len(here.frame.zones), row].tolist()
+        return codes
+
+    def free_devices(self, resource: str) -> Amounts | None:
+        """Returns how many devices of a resource are free on each row; None if no row reports any."""
+        return self._free_devices.get(resource)
+
+    def alike(self, rows: Any) -> tuple[Any, Any]:
+        """Returns the positions of rows that are in different states, and for each row which of those it is like."""
+        columns = [*self.codes[: self.zones], self.free_cpus, self.whole_cores, self.threads]
+        numbers = np.stack([column[rows] for column in (*columns, *self._free_devices.values())])
+        factors = np.cumprod(np.full(len(numbers), 0x9E3779B97F4A7C15, np.uint64))
+        keys = (numbers.astype(np.uint64) * factors[:, None]).sum(axis=0)
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        if self._distances is not None or (numbers[:, first][:, which] != numbers).any():
+            first = which = np.arange(len(rows))  # distances count as well, or two states have the same key
+        return first, which
 
     def table(self, layout: int, rows: Any) -> NumaTable:
-        """Returns the table of some rows with this layout: their numbers, or a slice."""
-        zones, kubelet = self._kinds[layout]
-
-        def all_of(what: str, columns: dict[tuple[str, str], Amounts]) -> dict[str, Amounts]:
-            return {
-                name: values[rows, :zones] if values.ndim > 1 else values[rows]
-                for (of, name), values in columns.items()
-                if of == what
-            }
-
-        def one(what: str) -> Amounts:
-            return self._by_zone[what, ""][rows, :zones]
-
+        """Returns the table of some rows with this layout, by their numbers."""
+        zones, kubelet = self.states.kinds[layout]
+        states, codes = self.states, self.codes[:zones, rows].T
+        memory = {kind: states.amounts("memory", kind, codes) for kind in states.resources("memory")}
+        devices = {name: states.amounts("devices", name, codes) for name in states.resources("devices")}
+        free = {name: self._free_devices[name][rows] for name in devices}
+        known = {name: np.where(free[name] < PLENTY, 1, 0) for name in devices}
         return NumaTable(
             kubelet,
             zones,
-            one("all cpus"),
-            one("free cpus"),
-            self._by_row["whole cores", ""][rows],
-            self._by_row["threads", ""][rows],
-            all_of("all memory", self._by_zone),
-            all_of("free memory", self._by_zone),
-            one("groups"),
-            one("blocks"),
-            all_of("all devices", self._by_zone),
-            all_of("free devices", self._by_zone),
-            all_of("loose devices", self._by_row),
-            all_of("known devices", self._by_row),
-            self._distances[rows, :zones, :zones],
-            one("usable cpus"),
+            states.field("all_cpus", codes),
+            states.field("free_cpus", codes),
+            self.whole_cores[rows],
+            self.threads[rows],
+            {kind: amounts[0] for kind, amounts in memory.items()},
+            {kind: amounts[1] for kind, amounts in memory.items()},
+            states.field("group", codes),
+            states.field("blocks", codes),
+            {name: amounts[0] for name, amounts in devices.items()},
+            {name: amounts[1] for name, amounts in devices.items()},
+            {name: np.where(known[name], free[name] - devices[name][1].sum(axis=1), 0) for name in devices},
+            known,
+            np.zeros((len(rows), 0, 0), np.int64) if self._distances is None else self._distances[rows, :zones, :zones],
+            states.field("usable_cpus", codes),
         )
 
-    def zone_ids(self, layout: int, rows: Any) -> Amounts:
-        """Returns the numbers of the NUMA nodes of some rows with this layout."""
-        return self._by_zone["ids", ""][rows, : self._kinds[layout][0]]
-
-    def distances(self, layout: int, rows: Any) -> Amounts:
-        """Returns the sum of the distances of each NUMA node to the others."""
-        return self._by_zone["distances", ""][rows, : self._kinds[layout][0]]
-
-    def _layout(self, reported: ReportedNode) -> int:
-        kind = (reported.machine.zones, reported.kubelet)
-        if kind not in self._kinds:
-            self._kinds.append(kind)
-            self._in_layout.append(0)
-        return self._kinds.index(kind)
-
     def _write(self, row: int) -> None:
-        """Writes the numbers of a row into the columns."""
-        here = self._rows[row]
-        machine, usage = here.reported.machine, here.usage
-        self._put("all cpus", "", row, [cpus.bit_count() for cpus in machine.cpus.numa])
-        self._put("usable cpus", "", row, [(cpus & ~machine.reserved).bit_count() for cpus in machine.cpus.numa])
-        self._put("ids", "", row, here.reported.ids)
-        apart = [sum(distances) - distances[zone] for zone, distances in enumerate(machine.distances)]
-        self._put("distances", "", row, apart)
-        self._put("free cpus", "", row, [(cpus & usage.cpus).bit_count() for cpus in machine.cpus.numa])
-        self._put("groups", "", row, usage.groups)
-        self._put("blocks", "", row, usage.blocks)
-        whole = (usage.cpus & ~machine.cpus.whole_cores(machine.reserved)).bit_count() if usage.cpus else 0
-        self._put_one("whole cores", "", row, whole)
-        self._put_one("threads", "", row, machine.cpus.threads)
-        for kind, amounts in machine.memory.items():
-            if not self._has_columns(kind):
-                continue
-            self._put("all memory", kind, row, amounts)
-            self._put("free memory", kind, row, usage.memory[kind])
-        for resource, devices in machine.devices.items():
-            if not self._has_columns(resource):
-                continue
-            free = usage.devices[resource]
-            self._put("all devices", resource, row, devices_by_zone(machine, resource))
-            self._put("free devices", resource, row, devices_by_zone(machine, resource, free))
-            self._put_one("loose devices", resource, row, loose_devices(machine, resource, free))
-            self._put_one("known devices", resource, row, len(devices))
+        """Counts a row again, and writes its states and totals into the columns."""
+        here, states = self._rows[row], self.states
+        codes = [states.code(state) for state in here.frame.states(here.usage)]
+        here.totals = totals = here.frame.totals(here.usage)
+        self.codes[: len(codes), row] = codes
+        self.free_cpus[row] = totals.cpus
+        self.whole_cores[row] = totals.whole_cores
+        for resource, number in totals.devices.items():
+            column = self._free_devices.get(resource)
+            if column is None:
+                column = self._free_devices[resource] = np.full(self._capacity, PLENTY, np.int64)
+            column[row] = number
+        if states.is_crowded(self._in_use):
+            self._forget_states()
+
+    def _forget_states(self) -> None:
+        """Forgets states that no row has any more. Each placement may make a new one: memory has many amounts."""
+        self.codes = self.states.keep(self.codes)[self.codes]
 
     def _has_columns(self, resource: str) -> bool:
         """Returns whether a resource is counted. Nodes may report any names; further ones are not predicted."""
@@ -306,19 +329,8 @@ class NumaColumns:
         if len(self._machines) >= _MAX_REMEMBERED:
             self._machines.clear()
             self._remembered.clear()
+            self._frames.clear()
         return self._machines.setdefault(_machine_key(machine), machine)
-
-    def _put(self, what: str, name: str, row: int, amounts: Sequence[int]) -> None:
-        column = self._by_zone.get((what, name))
-        if column is None:
-            column = self._by_zone[what, name] = np.zeros((self._capacity, MAX_NUMA_NODES), np.int64)
-        column[row, : len(amounts)] = amounts
-
-    def _put_one(self, what: str, name: str, row: int, amount: int) -> None:
-        column = self._by_row.get((what, name))
-        if column is None:
-            column = self._by_row[what, name] = np.zeros(self._capacity, np.int64)
-        column[row] = amount
 
 
 def _machine_key(machine: Machine) -> Any:

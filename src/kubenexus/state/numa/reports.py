@@ -67,7 +67,8 @@ class NumaReports:
         totals = Totals({**allocatable, **self._unhealthy.get(node, {})}, allocatable, used)
         demands = [record.numa for record in seen if record.numa is not None]
         try:
-            return reported_node(nrt, totals, demands, node_options(self._nodes.labels.of_row(row)))
+            options = node_options(self._nodes.labels.of_row(row))
+            return reported_node(nrt, totals, demands, options, hidden=False)
         except Malformed:
             return None  # unknown: nothing is predicted for this node
 

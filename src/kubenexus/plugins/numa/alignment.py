@@ -1,0 +1,101 @@
+"""What one container finds on a NUMA node, as bits: a kubelet's judgement about a row is the union of them.
+
+Under `single-numa-node` a single NUMA node must have all of it free. Under `restricted` a set of NUMA nodes is
+preferred that is as narrow as possible: where one NUMA node of the empty machine has enough of every resource, single
+NUMA nodes decide as well. Without static memory, `none` and `best-effort` refuse only for lack of totals. In these
+cases all bits of `decided` are set on some NUMA node; else sets of them have to be looked at (`api.numa.many_nodes`).
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from kubenexus.api.numa.machine import BEST_EFFORT, NONE, RESTRICTED
+from kubenexus.api.numa.pod_demand import ContainerDemand
+from kubenexus.state.numa.zone_states import ZoneState, ZoneStates
+
+FITS: Final = 1  # everything is free here
+_CPUS: Final = 2  # the empty NUMA node has enough
+_MEMORY: Final = 4  # is free here
+_FIRST_DEVICE: Final = 8
+_MAX_DEVICES: Final = 8  # resources of devices that have bits; a container with more is looked at in full
+
+
+class ContainerRule:
+    """The bits of a container. `decided` are those that all have to be set."""
+
+    nothing = 0
+
+    def __init__(self, container: ContainerDemand) -> None:
+        self.cpus, self.memory = container.cpus, container.memory
+        self.devices = container.devices[:_MAX_DEVICES]
+        self._too_many = len(container.devices) > _MAX_DEVICES
+        self.decided = _CPUS | _MEMORY | sum(_FIRST_DEVICE << number for number in range(len(self.devices)))
+
+    def many(self, states: ZoneStates, codes: Any) -> Any:
+        aligned, static_memory = states.field("aligned", codes), states.field("static_memory", codes)
+        widens = states.field("widens", codes)
+        fits = enough = np.ones(len(aligned), np.bool_)
+        if self.cpus:
+            free, total = states.field("free_cpus", codes), states.field("all_cpus", codes)
+            static = states.field("static_cpus", codes)
+            fits = ((free >= self.cpus) & (total > 0)) | ~(aligned & static)
+            enough = (total >= self.cpus) | ~(widens & static)
+        decided = ~static_memory
+        if self._too_many:
+            decided = ~enough & enough
+        elif self.memory:
+            here = states.field("own_group", codes)
+            for name, size in self.memory:
+                total, free, _ = states.amounts("memory", name, codes)
+                here = here & (free >= size) & (total >= size)
+            fits = fits & (here | ~(static_memory & aligned))
+            decided = decided | (here & aligned)
+        elif self.memory is not None:
+            decided = np.ones(len(aligned), np.bool_)
+        bits = enough * np.int16(_CPUS) + decided * np.int16(_MEMORY)
+        for number, (resource, wanted) in enumerate(self.devices):
+            total, free, reported = states.amounts("devices", resource, codes)
+            fits = fits & (((free >= wanted) & (total > 0)) | ~(reported & aligned))
+            bits += ((total >= wanted) | ~(reported & widens)) * np.int16(_FIRST_DEVICE << number)
+        bits += fits
+        return bits
+
+    def one(self, state: ZoneState, states: ZoneStates) -> int:
+        """The same for one state."""
+        kubelet = states.kinds[state.kind][1]
+        aligned = kubelet.policy not in (NONE, BEST_EFFORT)
+        widens = kubelet.policy == RESTRICTED
+        fits, bits = True, 0
+        cpus = self.cpus if kubelet.static_cpus else 0
+        if cpus and aligned:
+            fits = state.free_cpus >= cpus and state.all_cpus > 0
+        if not cpus or not widens or state.all_cpus >= cpus:
+            bits |= _CPUS
+        if self._too_many:
+            pass
+        elif not kubelet.static_memory:
+            bits |= _MEMORY
+        elif self.memory is not None:
+            here = state.own_group and self._has_memory(state)
+            if not self.memory or (here and aligned):
+                bits |= _MEMORY
+            if self.memory and not here and aligned:
+                fits = False
+        if self.devices:
+            listed = {resource: (total, free) for resource, total, free in state.devices}
+            for number, (resource, wanted) in enumerate(self.devices):
+                found = listed.get(resource) if aligned else None
+                if found is None or not widens or found[0] >= wanted:
+                    bits |= _FIRST_DEVICE << number
+                if found is not None and (found[1] < wanted or not found[0]):
+                    fits = False
+        return bits | FITS if fits else bits
+
+    def _has_memory(self, state: ZoneState) -> bool:
+        listed = {kind: (total, free) for kind, total, free in state.memory}
+        for kind, size in self.memory or ():
+            total, free = listed.get(kind, (0, 0))
+            if free < size or total < size:
+                return False
+        return True

@@ -1,0 +1,82 @@
+"""A number for each state of a NUMA node, computed for one pod class when it is first needed."""
+
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.base.arrays import any_true
+from kubenexus.state.numa.zone_states import NO_ZONE, ZoneState, ZoneStates
+
+_UNKNOWN: Final = -(1 << 15)
+_FEW: Final = 4  # states up to which plain numbers are faster than columns
+_CHUNK: Final = 4096  # states whose columns stay in the cache of a core: all at once take twice as long
+
+
+class Rule(Protocol):
+    """The number of a state: as columns for many, and as a plain number for one. Both have to be equal. `nothing` is
+    the number of a NUMA node that a row does not have."""
+
+    nothing: int
+
+    def many(self, states: ZoneStates, codes: Any) -> Any:  # codes, or a slice of all codes
+        ...
+
+    def one(self, state: ZoneState, states: ZoneStates) -> int: ...
+
+
+class StateMemo:
+    """The numbers of a rule by code, small integers. It forgets them when codes get another meaning."""
+
+    __slots__ = ("_epoch", "_rule", "_values")
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._epoch = -1
+        self._values: NDArray[np.int16] = np.zeros(0, np.int16)
+
+    def row(self, states: ZoneStates, codes: list[int]) -> list[int]:
+        """Returns the numbers of the NUMA nodes of one row."""
+        item = self._up_to_date(states).item
+        found = [item(code) for code in codes]
+        if _UNKNOWN in found:
+            for position, code in enumerate(codes):
+                if found[position] == _UNKNOWN:
+                    found[position] = self._rule.one(states.states[code], states)
+                    self._values[code] = found[position]
+        return found
+
+    def many(self, states: ZoneStates, codes: Any) -> Any:
+        """Returns the numbers of some states, in the shape of `codes`."""
+        values = self._up_to_date(states)
+        if codes.size >= len(states):
+            self._compute(states, np.flatnonzero(values[: len(states)] == _UNKNOWN))
+            return values.take(codes)
+        found = values.take(codes)
+        unknown = found == _UNKNOWN
+        if not any_true(unknown.ravel()):
+            return found
+        self._compute(states, np.unique(codes[unknown]))
+        return values.take(codes)
+
+    def _compute(self, states: ZoneStates, codes: Any) -> None:
+        if len(codes) <= _FEW:
+            for code in codes.tolist():
+                self._values[code] = self._rule.one(states.states[code], states)
+            return
+        for first in range(0, len(codes), _CHUNK):
+            part = codes[first : first + _CHUNK]
+            begin, end = int(part[0]), int(part[-1]) + 1
+            which = slice(begin, end) if end - begin == len(part) else part  # without a copy of each column
+            self._values[which] = self._rule.many(states, which)
+
+    def _up_to_date(self, states: ZoneStates) -> NDArray[np.int16]:
+        if self._epoch != states.epoch:
+            self._epoch = states.epoch
+            self._values = np.full(len(states) + 64, _UNKNOWN, np.int16)
+            self._values[NO_ZONE] = self._rule.nothing
+        elif len(states) > len(self._values):
+            grown = np.full(len(states) + len(states) // 2, _UNKNOWN, np.int16)
+            grown[: len(self._values)] = self._values
+            self._values = grown
+        return self._values
