@@ -26,7 +26,7 @@ from kubenexus.api.devices.node_resource_topology import (
 )
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.framework.job import Job
-from kubenexus.framework.profile import EnabledPlugin, Profile
+from kubenexus.framework.profile import Profile
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.ledger import Ledger
@@ -53,11 +53,8 @@ MACHINES = {"2 NUMA nodes": Machine(2, 64, 512, 4), "8 NUMA nodes": Machine(8, 1
 
 
 def with_numa() -> Profile:
-    """The shipped profile with NUMATopology."""
-    profile = shipped_profile()
-    names = [each.name for each in profile.plugins]
-    more = () if PLUGIN in names else (EnabledPlugin(PLUGIN, 4),)
-    return msgspec.structs.replace(profile, plugins=(*profile.plugins, *more))
+    """The shipped profile, which has NUMATopology."""
+    return shipped_profile()
 
 
 def without_numa() -> Profile:

@@ -22,6 +22,7 @@ OWN = [
     "ResourceFragmentationScore",
     "NetworkFabricScore",
     "TopologyScoring",
+    "NUMATopology",
     "Coscheduling",
     "GangPreemption",
     "ResourceReservation",

@@ -30,6 +30,7 @@ OWN_SCORES = {
     "ResourceFragmentationScore": 5,
     "NetworkFabricScore": 3,
     "TopologyScoring": 3,
+    "NUMATopology": 4,
 }
 REQUESTED = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity")
 SHIPPED_SCORES = {name: weight * (4 if name in REQUESTED else 1) for name, weight in SCORES.items()} | OWN_SCORES
@@ -174,6 +175,5 @@ def test_gang_order_is_the_order_of_our_queue() -> None:
 def test_what_the_founding_sample_asks_for_and_is_not_there_is_said() -> None:
     notes = {note.path: note.message for note in sample("founding").notes}
     assert notes == {
-        "profiles[1].plugins": "not built yet: NUMATopology",
         "profiles[1].pluginConfig[0].args.kubeflowAutoGang": "has no effect: a gang is planned as a whole",
     }

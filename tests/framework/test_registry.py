@@ -14,7 +14,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
 from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
 from kubenexus.framework.registry import GROUP, check_plugin, load_plugins
-from kubenexus.plugins import BUILT_IN, OPTIONAL, default_profile, profile_plugins, shipped_profile
+from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins, shipped_profile
 from kubenexus.plugins.node_name import NodeName
 from tests.framework.rules import Rule, scoring
 
@@ -216,7 +216,7 @@ def test_only_the_built_in_classes_themselves_are_trusted(shelf: Shelf) -> None:
     looks_built_in = type("Rule", (Rule,), {"__module__": "kubenexus.plugins.rule", "sort_key": many})
     inherits = type("Heir", (NodeName,), {"name": "Heir"})
     others: dict[str, Any] = {"Rule": looks_built_in, "Heir": inherits, "Mine": load_plugins(BUILT_IN)["Mine"]}
-    also = [EnabledPlugin(name) for name in (*others, *(plugin.name for plugin in OPTIONAL))]
+    also = [EnabledPlugin(name) for name in others]
     profile = msgspec.structs.replace(shipped_profile(), plugins=(*shipped_profile().plugins, *also))
     found = ProfilePlugins(profile, {**BUILT_IN, **others}).traits
     assert {name for name, traits in found.items() if traits.trusted} == {*BUILT_IN}

@@ -18,6 +18,7 @@ PLUGINS: Final = {
     "ResourceFragmentationScore": "keeps islands of GPUs whole for pods that need them",
     "NetworkFabricScore": "prefers the better fabric, and places near other members of the job",
     "TopologyScoring": "spreads the pods of one workload over zones, regions and racks",
+    "NUMATopology": "keeps pods off nodes whose kubelet would refuse them, and prefers whole NUMA nodes",
 }
 _HEAD = """# Placement: who asks, what runs, where it lands
 

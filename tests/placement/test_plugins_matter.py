@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kubenexus.api.keys import gpu, network, tenant
+from kubenexus.api.keys import gpu, network, numa, tenant
 from kubenexus.plugins import OWN_ORDER
 from tests.placement import mixed_cluster
 from tests.placement.decisions import Object, decide_in_turn, without
@@ -31,6 +31,7 @@ from tests.placement.mixed_cluster import (
 SCORING = [plugin.name for plugin, _ in OWN_ORDER if hasattr(plugin, "score")]
 PAIRS = list(itertools.combinations(SCORING, 2))
 PREEMPTIBLE = {tenant.PREEMPTIBLE.key: "true"}
+NUMA = {numa.POLICY.key: "best-effort"}
 STANDARD = {gpu.HARDWARE_TIER.key: "standard"}
 LARGE_A100 = A100 | {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920"}
 PCIE_A100 = A100 | {"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-40GB", gpu.TOPOLOGY.key: "pcie"}
@@ -49,6 +50,25 @@ class Case(NamedTuple):
 def own(made: Object) -> Object:
     """A pod of the same Deployment as `service`."""
     return owned(made, "ReplicaSet", "web-7c", "apps/v1")
+
+
+def numa_nodes(name: str, *free: int) -> Object:
+    """What a node reports that has NUMA nodes of 16 CPUs, of which so many are free."""
+    zones = [
+        {
+            "name": f"node-{number}",
+            "type": "Node",
+            "resources": [{"name": "cpu", "capacity": "16", "allocatable": "16", "available": str(left)}],
+        }
+        for number, left in enumerate(free)
+    ]
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": name},
+        "zones": zones,
+        "attributes": [{"name": "topologyManagerPolicy", "value": "best-effort"}],
+    }
 
 
 CASES = [
@@ -118,6 +138,19 @@ CASES = [
         "whole",
         [node("whole", 8, H100), node("begun", 8, H100), running("begun", "8", "64Gi", (0, 1, 2))],
     ),
+    Case(
+        "NUMATopology",
+        service(cpu="8", annotations=NUMA),
+        "together",
+        "apart",
+        [
+            node("apart"),
+            node("together"),
+            running("together", "1", "8Gi"),
+            numa_nodes("apart", 6, 6),
+            numa_nodes("together", 4, 12),
+        ],
+    ),
 ]
 
 
@@ -148,6 +181,7 @@ def busy_cluster() -> list[Object]:
         if number % 3 == 2:
             labels[tenant.RESERVED_TIER.key] = "silver"
         objects += [kind.node | {"metadata": {"name": kind.name, "labels": labels}}, *kind.running]
+        objects.append(numa_nodes(kind.name, 16 - 3 * number, 16 - number))
     large = {ZONE: "a", network.RACK.key: "r0"}
     objects += [
         node("a100-80", 8, LARGE_A100 | STANDARD | large),
@@ -166,12 +200,12 @@ def zoo() -> dict[str, Object]:
     pods = {each.text: each.pod for each in POD_KINDS}
     for tier in mixed_cluster.TIERS:
         pods |= {
-            f"{tier} preemptible service": service(tier, annotations=PREEMPTIBLE),
-            f"{tier} preemptible job": job(tier, annotations=PREEMPTIBLE),
-            f"{tier} preemptible job, 2 GPUs": job(tier, gpus=2, annotations=PREEMPTIBLE | several),
-            f"{tier} preemptible model server": inference(tier, 2, annotations=PREEMPTIBLE | several),
-            f"{tier} model server, 3 GPUs": inference(tier, 3, annotations={VRAM: "30Gi"}),
-            f"{tier} training": training(tier, 2, annotations={VRAM: "36Gi"}),
+            f"{tier} preemptible service": service(tier, annotations=PREEMPTIBLE | NUMA),
+            f"{tier} preemptible job": job(tier, annotations=PREEMPTIBLE | NUMA),
+            f"{tier} preemptible job, 2 GPUs": job(tier, gpus=2, annotations=PREEMPTIBLE | several | NUMA),
+            f"{tier} preemptible model server": inference(tier, 2, annotations=PREEMPTIBLE | several | NUMA),
+            f"{tier} model server, 3 GPUs": inference(tier, 3, annotations={VRAM: "30Gi"} | NUMA),
+            f"{tier} training": training(tier, 2, annotations={VRAM: "36Gi"} | NUMA),
         }
     return pods
 

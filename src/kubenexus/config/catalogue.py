@@ -95,6 +95,7 @@ _SHIPPED: Final = {
     "ResourceFragmentationScore": 5,
     "NetworkFabricScore": 3,
     "TopologyScoring": 3,
+    "NUMATopology": 4,
 }
 # What users and administrators ask for counts as much beside our own plugins as beside kube-scheduler's
 # (`plugins.REQUESTED_FACTOR`).

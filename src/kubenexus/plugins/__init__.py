@@ -71,14 +71,13 @@ OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (ResourceFragmentationScore, 5),
     (NetworkFabricScore, 3),
     (TopologyScoring, 3),
+    (NUMATopology, 4),
 )
-# Known by name, and off unless a configuration enables them.
-OPTIONAL: tuple[Any, ...] = (NUMATopology,)
 # In the shipped profile utilization counts four times as much as in kube-scheduler's (NodeResourcesFit and
 # WorkloadAwareScoring), and so does what users and administrators ask for, in the same proportion.
 REQUESTED_FACTOR = 4
 REQUESTED = (TaintToleration, NodeAffinity, PodTopologySpread, InterPodAffinity)
-BUILT_IN: dict[str, Factory] = built_in_table([*(plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)), *OPTIONAL])
+BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
 
 
 def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:

@@ -10,7 +10,7 @@ from tests.api.numa.builders import GPU, Row
 
 GI = 1 << 30
 EIGHT: Row = (8, 8, 8)
-PROFILE = default_profile(also=[EnabledPlugin("NUMATopology", 4)])
+PROFILE = default_profile(also=[EnabledPlugin("NUMATopology", 4)])  # nothing but kube-scheduler's plugins beside it
 
 
 def a_run(*nrts: NodeResourceTopology, others: int = 0, gpus: int = 0, cpu: int = 16, memory: str = "64Gi") -> Run:
