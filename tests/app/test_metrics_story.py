@@ -12,6 +12,7 @@ from kubenexus.client import kinds
 from kubenexus.observe.recorder import RecorderLimits
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.builders import a_member, pod_group
+from tests.api.numa.builders import a_numa_pod, an_nrt, guaranteed
 from tests.app.reservation_fixture import a_reservation
 from tests.app.scheduler_fixture import SchedulerFixture, in_real_town, scheduler_test
 from tests.app.test_stale_gang_evictor import bound
@@ -154,6 +155,19 @@ async def devices(day: Day) -> None:
     }
 
 
+async def numa(day: Day) -> None:
+    """A kubelet with NUMA nodes gets a pod, and refuses it."""
+    fixture = day.fixture
+    fixture.nodes(a_node("numa", cpu=16, labels={"only": "numa"}))
+    fixture.ledger.upsert_node_topology(an_nrt([{"cpu": (8, 8, 8)}] * 2, name="numa"))
+    wanted = a_numa_pod(guaranteed("main", "4"), name="pinned", scheduler_name="packing", selects={"only": "numa"})
+    fixture.pods(wanted)
+    await fixture.work()
+    assert fixture.where()["pinned"] == "numa"
+    refused = msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, node_name="numa"))
+    fixture.scheduler.bind_verifier._refused(refused, "TopologyAffinityError")
+
+
 async def tenants(day: Day) -> None:
     """A tenant without a tier holds a premium GPU of a node that has a price."""
     fixture = day.fixture
@@ -187,7 +201,19 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         fixture.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         fixture.server.script.append(BUSY)
         await fixture.work()
-        for part in (gangs, flushed, in_flight, reserved, preempted, miscounted, broken, devices, tenants, process):
+        for part in (
+            gangs,
+            flushed,
+            in_flight,
+            reserved,
+            preempted,
+            miscounted,
+            broken,
+            devices,
+            numa,
+            tenants,
+            process,
+        ):
             await part(day)
         fixture.things(a_reservation(count=1, resources={"cpu": 1000}, at=fixture.clock.now()))
         await fixture.work()
@@ -222,7 +248,7 @@ def check(day: Day) -> None:
     assert day.value("scheduler_preemption_attempts_total") >= 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
-    assert day.value(calls, "call_type=pod_binding", "result=success") == 9
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 10
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
     assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=scheduled") > 3
@@ -236,6 +262,9 @@ def check(day: Day) -> None:
     assert day.value("kubenexus_island_completions_total", "island_size=8", "topology_quality=100") == 1
     assert day.total("kubenexus_vram_placement_decisions_total", "data_source=model", "outcome=acceptable_fit") == 1
     assert day.total("kubenexus_vram_requested_bytes_sum") == 40 << 30
+    decisions = ("outcome=single_numa", "policy=none", "workload_type=service")
+    assert day.total("kubenexus_numa_placement_decisions_total", *decisions) == 1
+    assert day.value("kubenexus_numa_false_accepts_total", "cause=since_report", "reason=TopologyAffinityError") == 1
 
 
 def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:

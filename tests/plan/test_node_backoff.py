@@ -19,7 +19,8 @@ from kubenexus.testing.harness import run
 
 
 @pytest.mark.parametrize(
-    "reason", ["OutOfcpu", "OutOfpods", "OutOfnvidia.com/gpu", "TopologyAffinityError", "NodeAffinity"]
+    "reason",
+    ["OutOfcpu", "OutOfpods", "OutOfnvidia.com/gpu", "TopologyAffinityError", "SMTAlignmentError", "NodeAffinity"],
 )
 def test_reasons_of_kubelets(reason: str) -> None:
     assert is_kubelet_rejection(reason)

@@ -177,6 +177,7 @@ class Scheduler:
             planners=self.planners,
             node_backoff=self.node_backoff,
             wakeup=self.wakeup,
+            numa=self.metrics.numa,
         )
         self.stale_gangs = self._make_stale_gangs()
         self.preemption = PreemptionExecutor(

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from kubenexus.client.transport import ApiClient
     from kubenexus.sim.kubelets.agents import AgentSettings
     from kubenexus.sim.kubelets.node_calls import NodeTemplate
+    from kubenexus.sim.kubelets.node_topologies import NodeTopologies
 
 GPU = "nvidia.com/gpu"
+POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+SCOPES = ("container", "pod")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -31,6 +34,10 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="A label of each node.")
 @click.option("--taint", multiple=True, metavar="KEY=VALUE:EFFECT", help="A taint of each node.")
 @click.option("--zone", multiple=True, help="Zones, given to the nodes by turns.")
+@click.option("--numa-nodes", type=click.IntRange(1, 8), help="NUMA nodes of each node: pods are admitted by them.")
+@click.option("--topology-policy", type=click.Choice(POLICIES), default="single-numa-node", show_default=True)
+@click.option("--topology-scope", type=click.Choice(SCOPES), default="container", show_default=True)
+@click.option("--publish-seconds", type=float, default=10.0, show_default=True, help="Between reports of NUMA nodes.")
 @click.option("--all-nodes", is_flag=True, help="Keep every node of the cluster. Never where there are kubelets.")
 @click.option("--run-seconds", type=float, help="Pods that do not say how long they run succeed after so long.")
 @click.option("--start-seconds", type=float, default=0.0, help="From bound to running.")
@@ -46,21 +53,28 @@ def agents(nodes: int, kubeconfig: str, context: str, **options: Any) -> None:
     """
     from kubenexus.base.errors import KubeNexusError
 
-    template, settings = _template(options), _settings(options)
+    template, settings, topologies = _template(options), _settings(options), _topologies(options)
     try:
-        asyncio.run(_run(kubeconfig, context, template, nodes, settings))
+        asyncio.run(_run(kubeconfig, context, template, nodes, settings, topologies))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _run(kubeconfig: str, context: str, template: "NodeTemplate", count: int, settings: "AgentSettings") -> None:
+async def _run(
+    kubeconfig: str,
+    context: str,
+    template: "NodeTemplate",
+    count: int,
+    settings: "AgentSettings",
+    topologies: "NodeTopologies | None",
+) -> None:
     from kubenexus.base.clock import WallClock
     from kubenexus.client.client_config import ClientOptions, load_client_config
     from kubenexus.client.transport import ApiClient
 
     clock = WallClock()
     client = ApiClient(load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock), clock)
-    work = asyncio.ensure_future(_serve(client, clock, template, count, settings))
+    work = asyncio.ensure_future(_serve(client, clock, template, count, settings, topologies))
     for ending in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(ending, work.cancel)
     try:
@@ -71,14 +85,18 @@ async def _run(kubeconfig: str, context: str, template: "NodeTemplate", count: i
 
 
 async def _serve(
-    client: "ApiClient", clock: "Clock", template: "NodeTemplate", count: int, settings: "AgentSettings"
+    client: "ApiClient",
+    clock: "Clock",
+    template: "NodeTemplate",
+    count: int,
+    settings: "AgentSettings",
+    topologies: "NodeTopologies | None",
 ) -> None:
     from kubenexus.sim.kubelets.agent_runner import AgentRunner
     from kubenexus.sim.kubelets.agents import Agents
 
-    live = AgentRunner(
-        client, Agents(settings), clock, rng=random.Random(), report=lambda line: click.echo(line, err=True)
-    )
+    agents = Agents(settings, topologies=topologies)
+    live = AgentRunner(client, agents, clock, rng=random.Random(), report=lambda line: click.echo(line, err=True))
     await live.register(template.nodes(count, clock.now()))
     click.echo(f"{count} {'node' if count == 1 else 'nodes'} registered at {client.access.source}; agents at work")
     await live.run()
@@ -107,6 +125,19 @@ def _settings(options: Mapping[str, Any]) -> "AgentSettings":
         start=options["start_seconds"],
         stop=options["stop_seconds"],
         renew=options["renew_seconds"],
+    )
+
+
+def _topologies(options: Mapping[str, Any]) -> "NodeTopologies | None":
+    from kubenexus.api.numa.machine import Kubelet
+    from kubenexus.sim.kubelets.node_topologies import NodeTopologies, NumaSettings
+
+    if not options["numa_nodes"]:
+        return None
+    pod_scope = options["topology_scope"] == "pod"
+    kubelet = Kubelet(options["topology_policy"], pod_scope, static_cpus=True, static_memory=True)
+    return NodeTopologies(
+        NumaSettings(zones=options["numa_nodes"], kubelet=kubelet, publish=options["publish_seconds"])
     )
 
 

@@ -23,6 +23,7 @@ from kubenexus.explain.claim_section import claim_section, claimed_text
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
 from kubenexus.explain.eviction_section import Evictions, evictions, render_evictions, without_other_names
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
+from kubenexus.explain.numa_section import NumaFacts, numa_section, render_numa
 from kubenexus.explain.reservation_ahead import reservation_ahead_of
 from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
@@ -76,7 +77,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
     pods that would have to go. `claims` is what keeps its device claims from being allocated. `unclear` are values of
-    the pod that cannot be read, and keys that are not known.
+    the pod that cannot be read, and keys that are not known. `numa` is what the kubelet of its node, or of nodes that
+    refuse it, would say about NUMA nodes.
     """
 
     pod: str
@@ -92,6 +94,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     evictions: Evictions | None = None
     claims: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
+    numa: tuple[NumaFacts, ...] = ()
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -147,6 +150,7 @@ def explain(
         evictions(decision, namespace),
         () if decision.placed or held else claim_section(pending, ledger.nodes),
         _unclear(pod),
+        () if held else numa_section(pending, decision, ledger),
     )
 
 
@@ -248,6 +252,7 @@ def render_text(explanation: Explanation) -> str:
         lines += render_evictions(explanation.evictions)
         lines += render_section(explanation.devices)
         lines += (f"CLAIMS   {each}" for each in explanation.claims)
+        lines += render_numa(explanation.numa)
     elif gang is None:
         lines += _placed(explanation)
     else:
@@ -280,7 +285,7 @@ def _started(explanation: Explanation) -> list[str]:
         first = [f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"]
         first += render_section(explanation.devices)
     else:
-        first = [f"NODE     {own.node}"]
+        first = [f"NODE     {own.node}", *render_numa(explanation.numa)]
     header, rows = ["MEMBER", "NODE"], [[each.pod, each.node] for each in placements]
     if explanation.cards:
         header.append("CARDS")
@@ -298,6 +303,7 @@ def _placed(explanation: Explanation) -> list[str]:
         lines.append(f"NEXT     {placement.runner_up.node}   total {placement.runner_up.total}")
     if explanation.cards:
         lines.append(f"CARDS    {explanation.cards[placement.pod]}")
+    lines += render_numa(explanation.numa)
     lines += [f"REFUSED  {count} {reason}" for reason, count in diagnosis.counts]
     plugins = [score.plugin for score in explanation.best[0].scores] if explanation.best else []
     header = ["NODE", "TOTAL", *plugins]

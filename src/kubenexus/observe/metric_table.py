@@ -9,7 +9,7 @@ caches, and `/metrics/resources`. docs/running.md lists them for users.
 from typing import Final
 
 from kubenexus.observe.metric_definition import ALPHA, BETA, STABLE, MetricDefinition, exponential
-from kubenexus.observe.use_metric_table import DEVICES, TENANTS
+from kubenexus.observe.use_metric_table import DEVICES, NUMA, TENANTS
 
 UPSTREAM: Final = (
     MetricDefinition(
@@ -298,6 +298,7 @@ OURS: Final = (
         "Number of ResourceReservations under way, by phase; those of drivers count without an object, too.",
     ),
     *DEVICES,
+    *NUMA,
     *TENANTS,
 )
 

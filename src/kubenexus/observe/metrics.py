@@ -18,6 +18,7 @@ from kubenexus import __version__
 from kubenexus.observe.device_metrics import UNKNOWN, DeviceMetrics
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
+from kubenexus.observe.numa_metrics import NumaMetrics
 from kubenexus.observe.tenant_metrics import TenantMetrics
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -43,6 +44,7 @@ class Metrics(Collector):
         self._queue()
         self._groups()
         self.devices = DeviceMetrics(self._counter, self._histogram)
+        self.numa = NumaMetrics(self._counter, self._histogram)
         self.tenants = TenantMetrics(self._counter, self._gauge)
         self._process()
         self.registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""The rows of the metrics about devices and tenants (`metric_table`)."""
+"""The rows of the metrics about devices, NUMA nodes and tenants (`metric_table`)."""
 
 from typing import Final
 
@@ -86,6 +86,31 @@ DEVICES: Final = (
         ("island_size", "topology_quality"),
         "Number of placed pods that took the last free GPUs of an island that was in use, by the size of the island "
         "and the quality of its link in percent.",
+    ),
+)
+
+NUMA: Final = (
+    MetricDefinition(
+        "kubenexus_numa_placement_decisions_total",
+        ALPHA,
+        ("policy", "outcome", "workload_type"),
+        "Number of placed single pods that ask something of NUMA nodes, by their own policy: 'single_numa' if one NUMA "
+        "node has all of it, 'cross_numa' if it takes several, 'no_numa_info' on nodes without a report.",
+    ),
+    MetricDefinition(
+        "kubenexus_numa_fit_quality_score",
+        ALPHA,
+        ("policy",),
+        "Points of NUMATopology for the nodes of these pods.",
+        (0, 25, 50, 75, 90, 95, 100),
+    ),
+    MetricDefinition(
+        "kubenexus_numa_false_accepts_total",
+        ALPHA,
+        ("cause", "reason"),
+        "Number of pods that a kubelet's managers rejected though they were placed there, by the kubelet's reason. The "
+        "likely cause is 'no_report', 'unexplained' (it is not known what some pods there hold), 'since_report' (pods "
+        "were placed since the last report), or 'report'.",
     ),
 )
 

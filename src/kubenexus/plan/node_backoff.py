@@ -28,6 +28,7 @@ _WORDS = frozenset(
         "TaintToleration",
         "TopologyAffinityError",
         "UnexpectedAdmissionError",
+        "SMTAlignmentError",
         "InvalidNodeInfo",
         "UnknownAdmissionError",
         "AppArmor",
@@ -36,6 +37,14 @@ _WORDS = frozenset(
         "Podfeaturesupport",
     }
 )
+
+
+_BY_MANAGERS = frozenset({"TopologyAffinityError", "UnexpectedAdmissionError", "SMTAlignmentError"})
+
+
+def is_rejection_by_managers(reason: str) -> bool:
+    """Whether the Topology Manager of a kubelet, or one of the managers that it asks, rejected a pod."""
+    return reason in _BY_MANAGERS
 
 
 def is_kubelet_rejection(reason: str) -> bool:

@@ -333,6 +333,15 @@ class Ledger(KeptCapacity):
         if self._numa_reports.read(node, self._inventory.topology(node), self._pods_by_node.on(node)):
             self.generation += 1
 
+    def contradict_numa(self, node: str) -> str:
+        """Records that a kubelet's managers refused a pod that was placed on its node. Returns the likely cause."""
+        row = self.nodes.row_of.get(node)
+        if row is None:
+            return "no_report"
+        self.nodes.node_changes.record(row)
+        self.generation += 1
+        return self.nodes.numa.contradict(row)
+
     def _count_first(self, resources: list[str]) -> set[int]:
         """Counts what pods already hold of resources that a node offers for the first time. Returns the rows."""
         if not resources:

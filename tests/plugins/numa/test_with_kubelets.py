@@ -10,9 +10,9 @@ from kubenexus.api.numa.machine import Kubelet
 from kubenexus.framework.profile import EnabledPlugin, Profile
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins import default_profile, profile_plugins
+from kubenexus.sim.kubelets.numa_kubelet import NumaKubelet, a_machine
 from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import Run, a_ledger
-from kubenexus.testing.numa_kubelet import NumaKubelet, a_machine
 from tests.api.numa.builders import GPU, a_numa_pod, guaranteed
 
 GI = 1 << 30

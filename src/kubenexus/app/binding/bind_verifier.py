@@ -28,8 +28,9 @@ from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 from kubenexus.observe import logs
+from kubenexus.observe.numa_metrics import NumaMetrics
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.node_backoff import NodeBackoff, is_kubelet_rejection
+from kubenexus.plan.node_backoff import NodeBackoff, is_kubelet_rejection, is_rejection_by_managers
 from kubenexus.queue.queued_job import QueueState
 
 PERIOD = 5.0
@@ -60,9 +61,10 @@ class BindVerifier:
         planners: Mapping[str, Planner],
         node_backoff: NodeBackoff,
         wakeup: Wakeup,
+        numa: NumaMetrics,
     ) -> None:
         self._api, self._handlers, self._bind_results, self._recent_binds = api, handlers, bind_results, recent_binds
-        self._planners, self._node_backoff, self._wakeup = planners, node_backoff, wakeup
+        self._planners, self._node_backoff, self._wakeup, self._numa = planners, node_backoff, wakeup, numa
         self._slots = FairSlots(AT_ONCE)
         self._open: set[asyncio.Task[None]] = set()  # checks that have not ended
 
@@ -162,6 +164,8 @@ class BindVerifier:
 
     def _refused(self, pod: Pod, reason: str) -> None:
         node = pod.spec.node_name
+        if is_rejection_by_managers(reason):
+            self._numa.false_accepts.labels(self._handlers.ledger.contradict_numa(node), reason).add()
         waiting = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
         planner = self._planners.get(pod.spec.scheduler_name)
         if planner is None:

@@ -82,11 +82,15 @@ def score_rows(rules: ClassRules, nodes: Nodes, unknown: int) -> Any:
     if any_true(several):
         at = np.flatnonzero(several)
         scores[at] = several_points(at_least(rules.request, rules.wanted, numa.states, codes[:, at]))
+    if numa.contradicted:
+        scores[nodes.at(numa.contradicted)] = 0
     return np.maximum(scores, 0, out=scores)
 
 
 def score_one(rules: ClassRules, numa: NumaColumns, row: int) -> int:
     """The same for one row, which has a report."""
+    if row in numa.contradicted:
+        return 0
     codes = numa.codes_of(row)
     best = max(rules.score.row(numa.states, codes))
     if best >= 0:

@@ -19,14 +19,16 @@ from kubenexus.client.calls import ApiError, Call
 from kubenexus.sim.delaying_queue import DelayingQueue, WorkItem
 from kubenexus.sim.kubelets import node_calls, pod_status
 from kubenexus.sim.kubelets.annotations import AGENT, REFUSE, RUN_SECONDS
+from kubenexus.sim.kubelets.node_topologies import NodeTopologies
 from kubenexus.sim.kubelets.pod_status import KubeletRejection
 from kubenexus.sim.kubelets.types import Node, Pod
 
 Refuse = Callable[[Pod, Node], KubeletRejection | None]
 
 UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE = "untaint", "ready", "offer", "heartbeat", "renew", "lease"
+PUBLISH = "publish"
 RUN, SUCCEED, DELETE = "run", "succeed", "delete"
-OF_NODES = (UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE)
+OF_NODES = (UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE, PUBLISH)
 OF_PODS = (RUN, SUCCEED, DELETE)
 
 
@@ -50,10 +52,17 @@ def as_annotated(pod: Pod, node: Node) -> KubeletRejection | None:
 
 
 class Agents:
-    """The agents of all nodes. `refuse` is called for each pod before it runs."""
+    """The agents of all nodes. `refuse` is called for each pod before it runs. With `topologies`, nodes have NUMA
+    nodes: pods are admitted by these, too, and what is left is published."""
 
-    def __init__(self, settings: AgentSettings | None = None, refuse: Refuse = as_annotated) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings | None = None,
+        refuse: Refuse = as_annotated,
+        topologies: NodeTopologies | None = None,
+    ) -> None:
         self.settings = settings or AgentSettings()
+        self._topologies = topologies
         self.work_queue = DelayingQueue()
         self._refuse = refuse
         self._nodes: dict[str, Node] = {}
@@ -85,6 +94,8 @@ class Agents:
             return
         for what in OF_NODES:
             self.work_queue.drop(what, name)
+        if self._topologies is not None:
+            self._topologies.forget(name)
         for uid, pod in self._pods.items():
             if pod.spec.node_name == name:
                 self._strand(uid, name)
@@ -96,6 +107,8 @@ class Agents:
         if name not in self._nodes:
             self._strand(uid, name)
             return
+        if self._topologies is not None and pod.status.phase == "Running":
+            self._topologies.adopt(pod, self._nodes[name])
         what, when = self._next_of(pod, now)
         for other in OF_PODS:
             if other != what:
@@ -110,6 +123,8 @@ class Agents:
             self._stranded[pod.spec.node_name].discard(uid)
         for what in OF_PODS:
             self.work_queue.drop(what, uid)
+        if self._topologies is not None:
+            self._topologies.release(uid)
 
     @property
     def node_names(self) -> Iterable[str]:
@@ -133,7 +148,9 @@ class Agents:
     def finished(self, item: WorkItem, now: float, error: KubeNexusError | None = None) -> None:
         """Reschedules the item after a call. A final error needs no retry: the watch reports the new state."""
         self.work_queue.finish(item)
-        if item.what == RENEW and isinstance(error, ApiError) and error.code == 404:
+        if item.what == PUBLISH:
+            self._plan_report(item, now, error)
+        elif item.what == RENEW and isinstance(error, ApiError) and error.code == 404:
             self.work_queue.plan(LEASE, item.whom, now)
         elif error is not None and not is_final_error(error):
             self.work_queue.plan_by(item.what, item.whom, now + self._patience(error))
@@ -151,12 +168,21 @@ class Agents:
         denied = isinstance(error, ApiError) and error.code in (401, 403)
         return self.settings.retry * (30.0 if denied else 1.0)
 
+    def _plan_report(self, item: WorkItem, now: float, error: KubeNexusError | None) -> None:
+        node, topologies = self._nodes.get(item.whom), self._topologies
+        if node is not None and topologies is not None:
+            at_once = topologies.published(node, error)
+            when = now if at_once else max(item.when + topologies.settings.publish, now)
+            self.work_queue.plan_by(PUBLISH, item.whom, when)
+
     def _adopt(self, name: str, now: float) -> None:
         """Schedules the first heartbeats over a whole period, so that thousands of nodes cause a steady load."""
         share = (len(self._nodes) * 0.618034) % 1.0
         if self.settings.renew:
             self.work_queue.plan(RENEW, name, now + share * self.settings.renew)
         self.work_queue.plan(HEARTBEAT, name, now + (0.5 + share / 2) * self.settings.heartbeat)
+        if self._topologies is not None:
+            self.work_queue.plan(PUBLISH, name, now)
         for uid in self._stranded.pop(name, ()):
             if uid in self._pods:
                 self.pod_seen(self._pods[uid], now)
@@ -192,6 +218,8 @@ class Agents:
         name = node.metadata.name
         if what in (UNTAINT, OFFER):
             return node_calls.untainted(node) if what == UNTAINT else node_calls.offered(node)
+        if what == PUBLISH:
+            return None if self._topologies is None else self._topologies.call(node)
         if what == LEASE:
             return node_calls.lease(node, now, self.settings.lease)
         return {READY: node_calls.ready, HEARTBEAT: node_calls.still_ready, RENEW: node_calls.renewed}[what](name, now)
@@ -206,6 +234,8 @@ class Agents:
     def _start(self, pod: Pod, now: float) -> pod_status.Status:
         node = self._nodes[pod.spec.node_name]
         refusal = self._refuse(pod, node)
+        if refusal is None and self._topologies is not None:
+            refusal = self._topologies.admit(pod, node)
         if refusal is not None:
             return pod_status.refused(refusal, now)
         self._addresses += 1

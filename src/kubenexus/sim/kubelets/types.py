@@ -1,6 +1,6 @@
 """The fields of nodes and pods that agents read."""
 
-from kubenexus.api.core import Taint
+from kubenexus.api.core import ResourceList, ResourceRequirements, Taint
 from kubenexus.api.meta import ApiObject, ObjectMeta
 
 
@@ -45,12 +45,15 @@ class Container(ApiObject):
     name: str = ""
     image: str = ""
     restart_policy: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
 
 
 class PodSpec(ApiObject):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
+    resources: ResourceRequirements | None = None
+    overhead: ResourceList = {}
 
 
 class PodStatus(ApiObject):

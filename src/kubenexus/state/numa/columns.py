@@ -66,6 +66,7 @@ class NumaColumns:
         self._remembered: dict[Any, tuple[Machine, Usage | None, str]] = {}
         self._distances: Amounts | None = None  # of rows whose kubelet looks at them
         self._in_use = 0  # NUMA nodes of all rows
+        self.contradicted: set[int] = set()  # rows whose kubelet refused a pod that we expected it to admit
 
     @property
     def any(self) -> bool:
@@ -161,11 +162,24 @@ class NumaColumns:
         if gone is None:
             return False
         self.layouts[row] = -1
+        self.contradicted.discard(row)
         self.codes[:, row] = NO_ZONE
         self._in_use -= len(gone.frame.zones)
         for column in self._free_devices.values():
             column[row] = PLENTY
         return True
+
+    def contradict(self, row: int) -> str:
+        """Records that the kubelet of a row refused a pod that was placed there: until its next report, other rows are
+        preferred. Returns the likely cause: `no_report`, `unexplained` (pods of which it is not known what they hold),
+        `since_report` (pods that the report has not counted), else `report`."""
+        here = self._rows.get(row)
+        if here is None:
+            return "no_report"
+        self.contradicted.add(row)
+        if here.unknown:
+            return "unexplained"
+        return "since_report" if here.holdings.keys() - here.explained.keys() else "report"
 
     # --- pods -----------------------------------------------------------------------------------------------------
 

@@ -75,8 +75,8 @@ def explains(machine: Machine, usage: Usage, report: Usage, pods: Sequence[PodDe
     for name, ours, theirs in _compared(machine, usage, report):
         if any(left > told for left, told in zip(ours, theirs, strict=True)):
             return False
-        whole = _whole(machine, name)
-        running = sum(_lasting(pod, name) for pod in pods)
+        whole = in_all(machine, name)
+        running = sum(lasting(pod, name) for pod in pods)
         if whole - sum(theirs) != running:
             return False
         if not any(each.leaves_for_reuse for pod in pods for each in pod.containers) and ours != theirs:
@@ -95,7 +95,7 @@ def _compared(machine: Machine, usage: Usage, report: Usage) -> Iterator[tuple[s
         yield resource, devices_by_zone(machine, resource, ours), devices_by_zone(machine, resource, theirs)
 
 
-def _whole(machine: Machine, name: str) -> int:
+def in_all(machine: Machine, name: str) -> int:
     allocatable = idle(machine)
     if name == "cpu":
         return allocatable.cpus.bit_count()
@@ -104,7 +104,7 @@ def _whole(machine: Machine, name: str) -> int:
     return sum(1 for device in machine.devices[name] if device.healthy and device.numa)
 
 
-def _lasting(pod: PodDemand, name: str) -> int:
+def lasting(pod: PodDemand, name: str) -> int:
     """Returns what the containers want that run as long as the pod."""
     lasting = [each for each in pod.containers if not each.leaves_for_reuse]
     if name == "cpu":

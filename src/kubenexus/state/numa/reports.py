@@ -11,6 +11,7 @@ from kubenexus.api.quantity import to_units
 from kubenexus.api.resource_names import is_extended
 from kubenexus.base.errors import Malformed
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.numa.uncounted import uncounted
 from kubenexus.state.pods import PodRecord, PodStage
 
 
@@ -49,12 +50,16 @@ class NumaReports:
         return changed
 
     def _set(self, row: int, node: str, nrt: NodeResourceTopology, residents: Iterable[PodRecord]) -> bool:
-        pods = sorted(residents, key=lambda record: (record.started_at, record.assumed_at, record.key))
-        seen = [record for record in pods if is_seen(record)]
-        reported = self._reported(row, node, nrt, seen)
+        wanting = [record for record in residents if record.numa is not None]
+        pods = sorted(wanting, key=lambda record: (record.started_at, record.assumed_at, record.key))
+        started = sum(map(is_seen, pods))
+        reported = self._reported(row, node, nrt, pods[:started])
         if reported is None:
             return self._nodes.numa.clear(row)
-        self._nodes.numa.set(row, reported, seen, [record for record in pods if not is_seen(record)])
+        demands = [record.numa for record in pods if record.numa is not None]
+        later = uncounted(reported.machine, reported.visible, demands, started)
+        seen = [record for number, record in enumerate(pods) if number not in later]
+        self._nodes.numa.set(row, reported, seen, [pods[number] for number in sorted(later)])
         return True
 
     def _reported(
@@ -74,7 +79,7 @@ class NumaReports:
 
 
 def is_seen(record: PodRecord) -> bool:
-    """Returns whether a report that arrives now counts a pod: its kubelet has started it."""
+    """Returns whether a report that arrives now probably counts a pod: its kubelet has started it."""
     return record.stage is PodStage.BOUND and record.started_at < math.inf
 
 

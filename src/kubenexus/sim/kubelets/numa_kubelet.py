@@ -1,4 +1,4 @@
-"""A kubelet with NUMA nodes, for tests: it admits pods from its own state, and reports what an exporter would.
+"""A simulated kubelet with NUMA nodes: it admits pods from its own state, and reports what an exporter would.
 
 It uses the judgement of `api.numa` on CPU numbers, sockets and devices of its own, of which its report tells only sums.
 """

@@ -1,0 +1,97 @@
+"""What `kubenexus explain` says about NUMA nodes."""
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.explain.explanation import explain, render_text
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import profile_plugins, shipped_profile
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import a_ledger
+from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
+
+GI = 1 << 30
+
+
+def a_cluster(*zones: dict[str, Row], policy: str = "single-numa-node", gpus: int = 4) -> Ledger:
+    ledger = a_ledger([a_node("n", cpu=32, memory="64Gi", resources={GPU: gpus} if gpus else {})])
+    ledger.upsert_node_topology(an_nrt(zones, policy))
+    ledger.read_devices()
+    return ledger
+
+
+def lines(pod: Pod, ledger: Ledger) -> list[str]:
+    found = explain(pod, {pod.key: pod}, ledger, Planner(profile_plugins(shipped_profile())), 0.0)
+    text = render_text(found).splitlines()
+    assert msgspec.json.encode(found)
+    return [line for line in text if line.startswith(("NUMA ", "         "))]
+
+
+SIX: dict[str, Row] = {"cpu": (8, 8, 6), GPU: (2, 2, 2)}
+EIGHT: dict[str, Row] = {"cpu": (8, 8, 8), GPU: (2, 2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("pod", "ledger", "said"),
+    [
+        pytest.param(
+            a_numa_pod(guaranteed("main", "8", "1Gi", 2)),
+            a_cluster(SIX, EIGHT),
+            [
+                "NUMA     n (single-numa-node, container scope): TopologyAffinityError: "
+                "8 cores and 2 GPUs: NUMA 0 has 6 cores, NUMA 1 has 1 GPU",
+                "         NUMA 0: 6 cores of 8, 2 GPUs of 2",
+                "         NUMA 1: 8 cores of 8, 1 GPU of 2",
+            ],
+            id="why not: what each NUMA node lacks",
+        ),
+        pytest.param(
+            a_numa_pod(guaranteed("main", "7", "1Gi", 1)),
+            a_cluster(SIX, EIGHT),
+            [
+                "NUMA     n (single-numa-node, container scope): would get NUMA 1",
+                "         NUMA 0: 6 cores of 8, 2 GPUs of 2",
+                "         NUMA 1: 8 cores of 8, 1 GPU of 2",
+            ],
+            id="what it would get",
+        ),
+        pytest.param(
+            a_numa_pod(guaranteed("main", "1", "9Gi")),
+            a_cluster({"memory": (16 * GI, 16 * GI, 4 * GI)}, {"memory": (16 * GI, 16 * GI, 8 * GI)}, gpus=0),
+            [
+                "NUMA     n (single-numa-node, container scope): TopologyAffinityError: "
+                "9Gi of memory: NUMA 0 has 4Gi of memory, NUMA 1 has 8Gi of memory",
+                "         NUMA 0: 4Gi of memory of 16Gi",
+                "         NUMA 1: 8Gi of memory of 16Gi",
+            ],
+            id="memory",
+        ),
+        pytest.param(
+            a_numa_pod(guaranteed("main", "2")),
+            a_cluster({"cpu": (8, 8, 8)}, {"cpu": (8, 8, 8)}, policy="none", gpus=0),
+            [
+                "NUMA     n (none, container scope): any NUMA nodes",
+                "         NUMA 0: 8 cores of 8",
+                "         NUMA 1: 8 cores of 8",
+            ],
+            id="a kubelet that aligns nothing",
+        ),
+    ],
+)
+def test_the_lines_about_numa(pod: Pod, ledger: Ledger, said: list[str]) -> None:
+    assert lines(pod, ledger) == said
+
+
+def test_nothing_is_said_for_pods_that_ask_nothing_and_nodes_that_report_nothing() -> None:
+    assert lines(a_pod("p", cpu=1), a_cluster(SIX, EIGHT)) == []
+    assert lines(a_numa_pod(guaranteed("main", "2")), a_ledger([a_node("n", cpu=8)])) == []
+
+
+def test_it_is_said_when_a_kubelet_has_disagreed() -> None:
+    ledger = a_cluster(SIX, EIGHT)
+    ledger.contradict_numa("n")
+    assert lines(a_numa_pod(guaranteed("main", "2")), ledger)[-1] == (
+        "         its kubelet has refused a pod that was expected to fit: not certain until its next report"
+    )
