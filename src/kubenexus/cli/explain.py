@@ -70,7 +70,17 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
         planner, gangs, tenants = _profile(pod, configuration)
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
-    explanation = explain_pod(pod, dump.pods, dump.ledger, planner, 0.0, nodes=nodes, gangs=gangs, settings=tenants)
+    explanation = explain_pod(
+        pod,
+        dump.pods,
+        dump.ledger,
+        planner,
+        0.0,
+        nodes=nodes,
+        gangs=gangs,
+        settings=tenants,
+        node_objects=dump.nodes,
+    )
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:

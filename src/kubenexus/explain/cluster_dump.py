@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.codec import Unreadable, from_json, read_object
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Node, Pod
 from kubenexus.api.reservations.request import request_of
 from kubenexus.app.reservations.adoption import adopt, nodes_before
 from kubenexus.base.errors import KubeNexusError, Malformed
@@ -26,10 +26,12 @@ class _List(msgspec.Struct, gc=False):
 
 
 class ClusterDump(msgspec.Struct):
-    """The ledger, the pods by key, and what could not be used: `problems` by object, `ignored` counts by kind."""
+    """The ledger, the pods by key, the nodes by name, and what could not be used: `problems` by object, `ignored`
+    counts by kind."""
 
     ledger: Ledger
     pods: dict[str, Pod]
+    nodes: dict[str, Node]
     problems: list[str]
     ignored: dict[str, int]
 
@@ -43,7 +45,7 @@ def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> Cluste
         raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
     if found.items is None:
         raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
-    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, [], {})
+    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, {}, [], {})
     kinds = [(_kind(item), item) for item in found.items]
     # Nodes after the other kinds and pods last: in this order the ledger counts nothing twice.
     kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
@@ -92,3 +94,6 @@ def _take(dump: ClusterDump, kind: str, item: msgspec.Raw) -> None:
         apply_object(dump.ledger, kind, found)
     except Malformed as problem:
         dump.problems.append(str(problem))
+        return
+    if isinstance(found, Node):
+        dump.nodes[found.metadata.name] = found

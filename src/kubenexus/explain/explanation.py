@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.keys import SECTIONS
 from kubenexus.api.keys.unknown import unknown_keys
@@ -20,6 +20,8 @@ from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.explain.claim_section import claim_section, claimed_text
+from kubenexus.explain.counterfactual.suggest import Counterfactuals, counterfactuals, render_counterfactuals
+from kubenexus.explain.counterfactual.trials import Trials
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
 from kubenexus.explain.eviction_section import Evictions, evictions, render_evictions, without_other_names
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
@@ -27,8 +29,10 @@ from kubenexus.explain.numa_section import NumaFacts, numa_section, render_numa
 from kubenexus.explain.reservation_ahead import reservation_ahead_of
 from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
+from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 
@@ -78,7 +82,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
     pods that would have to go. `claims` is what keeps its device claims from being allocated. `unclear` are values of
     the pod that cannot be read, and keys that are not known. `numa` is what the kubelet of its node, or of nodes that
-    refuse it, would say about NUMA nodes.
+    refuse it, would say about NUMA nodes. `starts_if` is what would make a refused job start at once.
     """
 
     pod: str
@@ -95,6 +99,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     claims: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
     numa: tuple[NumaFacts, ...] = ()
+    starts_if: Counterfactuals | None = None
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -102,7 +107,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
         return next((each for each in self.decision.placements if each.pod == self.pod), None)
 
 
-def explain(
+def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about it
     pod: Pod,
     pods: Mapping[str, Pod],
     ledger: Ledger,
@@ -112,12 +117,14 @@ def explain(
     nodes: int = 5,
     gangs: GangSettings | None = None,
     settings: TenantSettings | None = None,
+    node_objects: Mapping[str, Node] | None = None,
 ) -> Explanation:
     """Decides for this pod as if it waited now; if it is in a gang, for all waiting members among `pods`.
 
     A bound or assumed pod is first removed from its node in `ledger`; the other pods stay. `gangs` and
     `settings` are the gang and tenant settings of its profile: a waiting pod must leave the capacity that is reserved
-    for a gang before it in the queue.
+    for a gang before it in the queue. With `node_objects`, those that `ledger` was made of, it also computes what would
+    make a refused job start; the ledger is changed meanwhile and changed back.
     """
     gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
     settings = settings or tenant_settings({}, pod.spec.scheduler_name)
@@ -126,6 +133,7 @@ def explain(
     pending = msgspec.structs.replace(pod, spec=spec)
     found = job_of_pod(pending, pods, ledger.groups, lambda member: gangs.default_topology(member.metadata.namespace))
     held = found.held or _gates(pod)
+    reserved = None
     if held:
         decision = _held_decision(found.job.key, held, ledger, now)
     else:
@@ -136,6 +144,17 @@ def explain(
     bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
     devices = _devices(pending, decision, ledger, planner)
     namespace = pod.metadata.namespace
+    starts_if = None
+    if node_objects is not None and not (decision.placed or held or decision.error):
+
+        def left_to_others(job: Job) -> Reservation | None:
+            if reserved is None or job.priority == found.job.priority:
+                return reserved
+            outranking = msgspec.structs.replace(found, job=job)
+            return reservation_ahead_of(outranking, pods, ledger, planner, gangs, settings)
+
+        trials = Trials(ledger, planner, node_objects, pods, left_to_others, now)
+        starts_if = counterfactuals(found.job, decision, trials)
     return Explanation(
         pod.key,
         without_other_names(decision, namespace),
@@ -151,6 +170,7 @@ def explain(
         () if decision.placed or held else claim_section(pending, ledger.nodes),
         _unclear(pod),
         () if held else numa_section(pending, decision, ledger),
+        starts_if,
     )
 
 
@@ -253,6 +273,7 @@ def render_text(explanation: Explanation) -> str:
         lines += render_section(explanation.devices)
         lines += (f"CLAIMS   {each}" for each in explanation.claims)
         lines += render_numa(explanation.numa)
+        lines += render_counterfactuals(explanation.starts_if)
     elif gang is None:
         lines += _placed(explanation)
     else:

@@ -67,7 +67,7 @@ class Planner:
         # Not `or`: an empty cache is false.
         self.class_cache = ClassCache(profile_plugins) if class_cache is None else class_cache
         self._pod_placer = PodPlacer(self.class_cache, upstream_reasons=upstream_reasons)
-        self._levels = levels
+        self.levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
         self._preemption = None if preemption is None else DefaultPreemption(self.class_cache, preemption)
@@ -119,7 +119,7 @@ class Planner:
         now, reservation_check = decision.decided_at, self._reservation_check
         if reservation_check is None or not reservation_check.still(reserved, snapshot):
             reservation_check = self._reservation_check = ReservationCheck(
-                reserved, self.class_cache, snapshot, self._levels
+                reserved, self.class_cache, snapshot, self.levels
             )
         if not reservation_check.is_delayed_by(without_covered(decision, own) if own else decision, job):
             return decision
@@ -149,7 +149,7 @@ class Planner:
         free."""
         own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
         with lifted(own, snapshot):
-            return reserve(job, gang_diagnosis, self.class_cache, snapshot, self._levels)
+            return reserve(job, gang_diagnosis, self.class_cache, snapshot, self.levels)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
         """Whether the job is a DaemonSet's pod on its node: a reservation does not hold it back.
