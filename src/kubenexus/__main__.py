@@ -24,6 +24,20 @@ def main() -> None:
     command(prog_name="kubenexus")
 
 
+def plugin() -> None:
+    """The same commands as `kubectl nexus`: kubectl runs the console script `kubectl-nexus`."""
+    from kubenexus.cli import main as command
+
+    command(prog_name="kubectl nexus")
+
+
+def complete_plugin() -> None:
+    """The console script `kubectl_complete-nexus`, which kubectl runs to complete `kubectl nexus ...`."""
+    from kubenexus.cli.completion import plugin_candidates
+
+    sys.stdout.write(plugin_candidates(sys.argv[1:]))
+
+
 def _end(number: int, _: FrameType | None) -> None:
     """Ends the process at once: an exception could be lost in an import, or be printed with a traceback."""
     ending = signal.Signals(number)

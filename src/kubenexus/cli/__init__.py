@@ -5,14 +5,16 @@ import click
 from kubenexus import __version__
 from kubenexus.cli.agents import agents
 from kubenexus.cli.cluster import cluster
+from kubenexus.cli.completion import completion
 from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
-from kubenexus.cli.explain import explain
+from kubenexus.cli.explain import explain, why
 from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
 from kubenexus.cli.top import top
+from kubenexus.cli.whatif import whatif
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,6 +25,7 @@ def main() -> None:
 
 main.add_command(agents)
 main.add_command(cluster)
+main.add_command(completion)
 main.add_command(config)
 main.add_command(demo)
 main.add_command(devices)
@@ -31,6 +34,8 @@ main.add_command(reserve)
 main.add_command(run)
 main.add_command(simulate)
 main.add_command(top)
+main.add_command(whatif)
+main.add_command(why)
 
 
 @main.command()

@@ -1,24 +1,23 @@
-"""`kubenexus devices`: the GPUs and accelerators of a cluster, and the pods that hold them, from a dump."""
-
-from pathlib import Path
+"""`kubenexus devices`: the GPUs and accelerators of a cluster, and the pods that hold them."""
 
 import click
 
-from kubenexus.cli.dump_file import open_dump
+from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 
 
 @click.command()
-@click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@cluster_options
 @click.option("--node", default="", metavar="NAME", help="Only the devices of this node.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def devices(dump_file: Path, node: str, output: str) -> None:
+def devices(source: ClusterSource, node: str, output: str) -> None:
     """Show each GPU: its model, memory, NUMA node and island, the pods that hold it, and its node's hardware tier.
 
     In brackets is where a fact comes from: dra (ResourceSlices), nrt (NodeResourceTopology), gfd and nfd (labels of GPU
     and Node Feature Discovery), manual (labels and annotations by hand), cloud (labels of the cloud), allocatable (the
     kubelet), model (its name). A tier comes from the node's label or from the model of its best card.
 
-    The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
+    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Leave out the kinds that
+    your cluster does not serve:
 
     kubectl get nodes,pods,resourceslices,noderesourcetopologies -A -o json > DUMP.json
     """
@@ -26,9 +25,9 @@ def devices(dump_file: Path, node: str, output: str) -> None:
 
     from kubenexus.explain.node_devices import device_reports, render_table, report_data
 
-    dump = open_dump(dump_file)
+    dump = source.open()
     if node and node not in dump.ledger.nodes.row_of:
-        raise click.ClickException(f"no node {node} in {dump_file}")
+        raise click.ClickException(f"no node {node} in {source.title}")
     reports = device_reports(dump.ledger, node)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())

@@ -1,23 +1,28 @@
-"""`kubenexus explain`: why a pod goes to a node, or waits; offline, from a dump of the cluster."""
+"""`kubenexus explain` and `kubenexus why`: why a pod goes to a node, or waits, and what would make it start."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kubenexus.cli.dump_file import open_dump
+from kubenexus.cli.cluster_source import ClusterSource, cluster_options
+from kubenexus.cli.printing import echo_data, echo_lines
+from kubenexus.cli.profiles import load_configuration, profile_of
 
 if TYPE_CHECKING:
-    from kubenexus.api.core import Pod
-    from kubenexus.config import Configuration
-    from kubenexus.config.gang_settings import GangSettings
-    from kubenexus.config.tenant_settings import TenantSettings
-    from kubenexus.plan.decide import Planner
+    from kubenexus.explain.explanation import Explanation
+
+WIDE = 50  # nodes that `-o wide` shows
+_config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler's configuration; the profile is that of the pod's schedulerName. Defaults without.",
+)
 
 
 @click.command()
-@click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@cluster_options
 @click.option(
     "--pod",
     "pod_key",
@@ -25,18 +30,13 @@ if TYPE_CHECKING:
     metavar="NAMESPACE/NAME",
     help="The pod to explain; in the namespace default without one.",
 )
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scheduler's configuration; the profile is that of the pod's schedulerName. Defaults without.",
-)
+@_config_option
 @click.option("--nodes", default=5, show_default=True, help="How many of the best nodes to show.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int, output: str) -> None:
-    """Say why a pod would go where it goes, or what keeps it waiting.
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes: int, output: str) -> None:
+    """Say why a pod would go where it goes, or what keeps it waiting and what would make it start.
 
-    The cluster is a file that kubectl printed, for instance:
+    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed, for instance:
 
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets,resourceslices -A -o json > DUMP.json
 
@@ -49,25 +49,52 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
 
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
-    # Imported here to keep NumPy out of `kubenexus --version`.
-    import msgspec
+    namespace, _, name = pod_key.rpartition("/")
+    _explain(source, name, namespace or source.namespace, config_file, nodes, output, only_pods=True)
 
+
+@click.command()
+@click.argument("what", metavar="POD|JOB")
+@click.option("-n", "--namespace", default="", help="Of the pod or job. Default: that of the kubeconfig's context.")
+@cluster_options
+@_config_option
+@click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
+def why(source: ClusterSource, what: str, namespace: str, config_file: Path | None, output: str) -> None:
+    """Say why a pod or a job waits and what would make it start at once, or why it goes where it goes.
+
+    POD|JOB is the name of a pod, of a gang, or of the object that made the pods: llama-0, pod/llama-0, job/train,
+    pytorchjob/llama, ml/llama-0. Of a job, the first pod that waits is explained; a gang is planned as a whole.
+
+    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Nothing is written.
+
+    Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
+    """
+    _explain(source, what, namespace, config_file, WIDE if output == "wide" else 5, output)
+
+
+def _explain(
+    source: ClusterSource,
+    what: str,
+    namespace: str,
+    config_file: Path | None,
+    nodes: int,
+    output: str,
+    *,
+    only_pods: bool = False,
+) -> None:
+    # Imported here to keep NumPy out of `kubenexus --version`.
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config.tenant_settings import own_tier_profiles
     from kubenexus.explain.explanation import explain as explain_pod
-    from kubenexus.explain.explanation import render_text
+    from kubenexus.explain.find_pod import find_pod, parse_target, without_namespace
 
     try:
-        configuration = _configuration(config_file)
-    except KubeNexusError as error:
-        raise click.ClickException(str(error)) from None
-    dump = open_dump(dump_file, own_tier_profiles({} if configuration is None else configuration.args))
-    namespace, _, name = pod_key.rpartition("/")
-    pod = dump.pods.get(f"{namespace or 'default'}/{name}")
-    if pod is None:
-        raise click.ClickException(_missing(namespace or "default", name, dump.pods, dump_file))
-    try:
-        planner, gangs, tenants = _profile(pod, configuration)
+        configuration = load_configuration(config_file)
+        target = without_namespace(what) if only_pods else parse_target(what)
+        namespace = target.namespace or namespace or source.namespace
+        dump = source.open(own_tier_profiles({} if configuration is None else configuration.args))
+        pod = find_pod(target, namespace, dump.pods, source.title)
+        planner, gangs, tenants = profile_of(pod, configuration)
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
     explanation = explain_pod(
@@ -81,64 +108,14 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
         settings=tenants,
         node_objects=dump.nodes,
     )
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
-    else:
-        click.echo(render_text(explanation), nl=False)
+    _print(explanation, output)
     raise SystemExit(0 if explanation.placement is not None else 2)
 
 
-def _missing(namespace: str, name: str, pods: "Mapping[str, Pod]", file: Path) -> str:
-    """Returns the message for a pod that is not in the file: whether its namespace is, and pods of that name."""
-    message = f"pod {name} does not exist in namespace {namespace}"
-    if any(key.startswith(f"{namespace}/") for key in pods):
-        message += f" of {file}"
+def _print(explanation: "Explanation", output: str) -> None:
+    from kubenexus.explain.explanation import render_text
+
+    if output in ("json", "yaml"):
+        echo_data(explanation, output)
     else:
-        message += f": {file} has no pod of that namespace"
-    near = ", ".join(sorted(key for key in pods if key.endswith(f"/{name}"))[:3])
-    return message + (f"; did you mean {near}?" if near else "")
-
-
-def _configuration(file: Path | None) -> "Configuration | None":
-    """Returns the configuration of the file, if there is one. Raises KubeNexusError."""
-    from kubenexus.config import load
-    from kubenexus.framework.registry import load_plugins
-    from kubenexus.plugins import BUILT_IN
-
-    return None if file is None else load(file, load_plugins(BUILT_IN))
-
-
-def _profile(pod: "Pod", loaded: "Configuration | None") -> "tuple[Planner, GangSettings, TenantSettings]":
-    """Returns the planner and the settings of the pod's profile. Raises KubeNexusError if the configuration has
-    none."""
-    from kubenexus.app.preemption.policies import preemption_policy
-    from kubenexus.base.errors import KubeNexusError
-    from kubenexus.config.args import GANGS
-    from kubenexus.config.gang_settings import gang_settings
-    from kubenexus.config.preemption_settings import gang_preemption_settings
-    from kubenexus.config.tenant_settings import tenant_settings
-    from kubenexus.framework.profile import DEFAULT_SCHEDULER, ProfilePlugins
-    from kubenexus.framework.registry import load_plugins
-    from kubenexus.plan.decide import Planner
-    from kubenexus.plan.preemption.policy import PreemptionPolicy
-    from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins, shipped_profile
-
-    name = pod.spec.scheduler_name
-    if loaded is None:
-        profile = default_profile(name) if name == DEFAULT_SCHEDULER else shipped_profile(name)
-        policy = None if name == DEFAULT_SCHEDULER else PreemptionPolicy()
-        planner = Planner(profile_plugins(profile), gang_preemption=policy)
-        return planner, gang_settings({}, name), tenant_settings({}, name)
-    found = loaded.profile(name)
-    if found is None:
-        known = ", ".join(each.name for each in loaded.profiles)
-        raise KubeNexusError(
-            f"pod {pod.key}: spec.schedulerName is {name}, and the configuration has profiles for {known}"
-        )
-    gangs = gang_settings(loaded.args[name].get(GANGS, {}), name)
-    planner = Planner(
-        ProfilePlugins(found, load_plugins(BUILT_IN)),
-        levels=gangs.levels,
-        gang_preemption=preemption_policy(gang_preemption_settings(loaded, name)),
-    )
-    return planner, gangs, tenant_settings(loaded.args[name], name)
+        echo_lines(render_text(explanation))

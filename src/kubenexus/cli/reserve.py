@@ -1,22 +1,16 @@
 """`kubenexus reserve`: make, list and delete ResourceReservations (docs/reservations.md)."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from kubenexus.cli.connection import ask, connection_options
 
 if TYPE_CHECKING:
     from kubenexus.client.transport import ApiClient
 
-Answer = TypeVar("Answer")
 NAMESPACE = "kubenexus-system"
-
-
-def _connection(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options by which the API server is found."""
-    command = click.option("--context", default="", help="A context of the kubeconfig.")(command)
-    return click.option("--kubeconfig", default="", help="As with kubectl.")(command)
 
 
 @click.group()
@@ -42,7 +36,7 @@ def reserve() -> None:
 @click.option("--toleration", multiple=True, metavar="KEY=VALUE:EFFECT", help="Also on nodes with this taint.")
 @click.option("--priority", type=int, help="Pods of a higher priority may take the capacity if they fit nowhere else.")
 @click.option("--dry-run", is_flag=True, help="Print the object, and make nothing.")
-@_connection
+@connection_options
 def create(kubeconfig: str, context: str, *, dry_run: bool, **given: Any) -> None:
     """Make the reservation NAME.
 
@@ -65,7 +59,7 @@ def create(kubeconfig: str, context: str, *, dry_run: bool, **given: Any) -> Non
         click.echo(yaml.safe_dump(body, sort_keys=False), nl=False)
         return
     call = create_call(RESOURCE_RESERVATIONS, body, given["namespace"])
-    _send(kubeconfig, context, lambda client: client.send(call))
+    ask(kubeconfig, context, lambda client: client.send(call))
     click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{given['name']} created")
 
 
@@ -97,7 +91,7 @@ def _options(given: dict[str, Any]) -> Any:
 
 @reserve.command(name="list")
 @click.option("-n", "--namespace", default="", help="Of one namespace. Default: of all.")
-@_connection
+@connection_options
 def list_(kubeconfig: str, context: str, namespace: str) -> None:
     """Show all reservations: for whom, since when and until when, on how many nodes, and why they wait."""
     from kubenexus.api.codec import decode_list
@@ -115,42 +109,21 @@ def list_(kubeconfig: str, context: str, namespace: str) -> None:
             more = page.more
         return found
 
-    click.echo(render_reservations(_send(kubeconfig, context, pages)), nl=False)
+    click.echo(render_reservations(ask(kubeconfig, context, pages)), nl=False)
 
 
 @reserve.command()
 @click.argument("name")
 @click.option("-n", "--namespace", default=NAMESPACE, show_default=True)
-@_connection
+@connection_options
 def delete(kubeconfig: str, context: str, name: str, namespace: str) -> None:
     """Delete the reservation NAME. Its capacity is free at once; pods that use it stay."""
     from kubenexus.client.kinds import RESOURCE_RESERVATIONS
     from kubenexus.client.verbs import delete as delete_call
 
     call = delete_call(RESOURCE_RESERVATIONS, namespace, name, "")
-    _send(kubeconfig, context, lambda client: client.send(call))
+    ask(kubeconfig, context, lambda client: client.send(call))
     click.echo(f"resourcereservation.{RESOURCE_RESERVATIONS.group}/{name} deleted")
-
-
-def _send(kubeconfig: str, context: str, calls: "Callable[[ApiClient], Awaitable[Answer]]") -> Answer:
-    """Calls the API server. Its refusal is the command's error."""
-    from kubenexus.base.clock import WallClock
-    from kubenexus.base.errors import KubeNexusError
-    from kubenexus.client.client_config import ClientOptions, load_client_config
-    from kubenexus.client.transport import ApiClient
-
-    async def called() -> Answer:
-        clock = WallClock()
-        client = ApiClient(load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock), clock)
-        try:
-            return await calls(client)
-        finally:
-            await client.close()
-
-    try:
-        return asyncio.run(called())
-    except KubeNexusError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:

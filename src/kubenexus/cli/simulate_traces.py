@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kubenexus.cli.dump_file import open_dump
+from kubenexus.cli.cluster_source import open_dump
 
 if TYPE_CHECKING:
     from kubenexus.sim.replay.progress import Progress

@@ -1,10 +1,8 @@
-"""`kubenexus top`: what uses a cluster, from a dump."""
-
-from pathlib import Path
+"""`kubenexus top`: what uses a cluster, now."""
 
 import click
 
-from kubenexus.cli.dump_file import open_dump
+from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 
 
 @click.group()
@@ -13,15 +11,16 @@ def top() -> None:
 
 
 @top.command()
-@click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def tenants(dump_file: Path, output: str) -> None:
+def tenants(source: ClusterSource, output: str) -> None:
     """Show the GPUs of each tenant: now, by hardware tier, in hours since its pods started, and what they cost.
 
     PREMIUM BY LOW TIER are the hours on premium nodes of tenants that are silver or bronze. COST/H is the tenant's part
     of the nodes that have the label hardware.kubenexus.io/cost-hour.
 
-    The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
+    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Leave out the kinds that
+    your cluster does not serve:
 
     kubectl get nodes,pods,namespaces,resourceslices -A -o json > DUMP.json  (with Kueue also localqueues,clusterqueues)
     """
@@ -29,13 +28,15 @@ def tenants(dump_file: Path, output: str) -> None:
 
     from kubenexus.explain.tenant_report import render_table, report_data, tenant_reports
 
-    dump = open_dump(dump_file)
-    reports = tenant_reports(dump.ledger, dump.pods, dump_file.stat().st_mtime)
+    dump = source.open()
+    reports = tenant_reports(dump.ledger, dump.pods, source.now())
     unknown = sorted({pod.metadata.namespace for pod in dump.pods.values()})
     unknown = [name for name in unknown if not dump.ledger.nodes.tenants.knows(name)]
     if reports and unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        click.echo(f"warning: {dump_file} does not have the namespace {unknown[0]}{more}: tiers may be wrong", err=True)
+        click.echo(
+            f"warning: {source.title} does not have the namespace {unknown[0]}{more}: tiers may be wrong", err=True
+        )
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
     else:

@@ -7,6 +7,7 @@ import msgspec
 
 from kubenexus.api.codec import Unreadable, from_json, read_object
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.reservations.request import request_of
 from kubenexus.app.reservations.adoption import adopt, nodes_before
 from kubenexus.base.errors import KubeNexusError, Malformed
@@ -20,20 +21,30 @@ class _Item(msgspec.Struct, gc=False, rename="camel"):
     api_version: str = ""
 
 
+class _Priority(msgspec.Struct, gc=False, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+
+
 class _List(msgspec.Struct, gc=False):
     kind: str = ""
     items: list[msgspec.Raw] | None = None
 
 
+Item = tuple[str, msgspec.Raw]  # an object, and its kind as `state.object_kinds` has it
+
+
 class ClusterDump(msgspec.Struct):
     """The ledger, the pods by key, the nodes by name, and what could not be used: `problems` by object, `ignored`
-    counts by kind."""
+    counts by kind. `priorities` has the values of PriorityClasses; that of the default is under ""."""
 
     ledger: Ledger
     pods: dict[str, Pod]
     nodes: dict[str, Node]
     problems: list[str]
     ignored: dict[str, int]
+    priorities: dict[str, int] = {}
 
 
 def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> ClusterDump:
@@ -45,11 +56,14 @@ def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> Cluste
         raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
     if found.items is None:
         raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
-    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, {}, [], {})
-    kinds = [(_kind(item), item) for item in found.items]
+    return build_dump([(_kind(item), item) for item in found.items], own_tier)
+
+
+def build_dump(items: list[Item], own_tier: Collection[str] = ()) -> ClusterDump:
+    """Puts the objects into a ledger."""
+    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, {}, [], {}, {})
     # Nodes after the other kinds and pods last: in this order the ledger counts nothing twice.
-    kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
-    for kind, item in kinds:
+    for kind, item in sorted(items, key=lambda pair: (pair[0] == "Pod", pair[0] == "Node")):
         _take(dump, kind, item)
     dump.ledger.read_devices()
     _adopt_reservations(dump)
@@ -88,6 +102,8 @@ def _take(dump: ClusterDump, kind: str, item: msgspec.Raw) -> None:
         if kind == "Pod" and found.identified and not found.ended:
             dump.ledger.block_unreadable_pod(f"{found.namespace}/{found.name}", found.node)
         return
+    if kind == "PriorityClass":
+        _take_priority(dump, item)
     if isinstance(found, Pod):
         dump.pods[found.key] = found
     try:
@@ -97,3 +113,14 @@ def _take(dump: ClusterDump, kind: str, item: msgspec.Raw) -> None:
         return
     if isinstance(found, Node):
         dump.nodes[found.metadata.name] = found
+
+
+def _take_priority(dump: ClusterDump, item: msgspec.Raw) -> None:
+    try:
+        found = from_json(item, _Priority)
+    except Malformed as problem:
+        dump.problems.append(str(problem))
+        return
+    dump.priorities[found.metadata.name] = found.value
+    if found.global_default:
+        dump.priorities[""] = found.value

@@ -132,7 +132,7 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
     spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
     pending = msgspec.structs.replace(pod, spec=spec)
     found = job_of_pod(pending, pods, ledger.groups, lambda member: gangs.default_topology(member.metadata.namespace))
-    held = found.held or _gates(pod)
+    held = found.held or gate_reason(pod)
     reserved = None
     if held:
         decision = _held_decision(found.job.key, held, ledger, now)
@@ -221,7 +221,7 @@ def _cards(node: str, shares: tuple[DeviceShare, ...], ledger: Ledger) -> str:
     return cards_text(node, shares, ledger) + plan
 
 
-def _gates(pod: Pod) -> str:
+def gate_reason(pod: Pod) -> str:
     """Returns why a gated pod is not tried; "" if it is, or has a node."""
     names = " ".join(truncated(gate.name) for gate in pod.spec.scheduling_gates)
     gated = names and not pod.spec.node_name

@@ -83,7 +83,7 @@ def new_nodes(job: Job, trials: Trials, decision: Decision) -> list[Found]:
     for template in _templates(job, trials, decision):
 
         def works(number: int, template: Node = template) -> bool:
-            return trials.places(Change(job, _copies(template, number)))
+            return trials.places(Change(job, copies_of(template, number)))
 
         if not works(job.minimum):
             continue
@@ -91,7 +91,7 @@ def new_nodes(job: Job, trials: Trials, decision: Decision) -> list[Found]:
         name, what = template.metadata.name, "is 1 more node" if number == 1 else f"are {number} more nodes"
         text = f"there {what} like {name}, empty{_place(decision)}"
         suggestion = Suggestion("new_nodes", text, nodes=(name,), number=number, minimal=minimal)
-        return [Found(suggestion, Change(job, _copies(template, number)))]
+        return [Found(suggestion, Change(job, copies_of(template, number)))]
     return []
 
 
@@ -245,7 +245,7 @@ def _templates(job: Job, trials: Trials, decision: Decision) -> Iterator[Node]:
             yield node
 
 
-def _copies(template: Node, number: int) -> tuple[Node, ...]:
+def copies_of(template: Node, number: int) -> tuple[Node, ...]:
     """Returns empty nodes like the template, as they join a cluster: not cordoned, and ready."""
     taints = [taint for taint in template.spec.taints if not of_kubelet(taint)]
     copies = []

@@ -1,0 +1,99 @@
+"""Finds the pod that a user means: by its own name, that of its gang, or that of an object that made it."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.resolver import declared_gang
+from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.state.pods import is_finished
+
+PODS = ("pod", "pods", "po")
+GANGS = ("gang", "podgroup", "workload")
+# Labels in which controllers write the name of the object that a user made, where an owner stands between.
+_NAMES = (
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "ray.io/cluster",
+    "leaderworkerset.sigs.k8s.io/name",
+)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a user named. `kind` is "" if any will do."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def parse_target(text: str) -> Target:
+    """Parses `NAME`, `KIND/NAME`, `NAMESPACE/NAME` and `NAMESPACE/KIND/NAME`. Raises KubeNexusError. What comes before
+    the only slash is a kind if it reads like one (`job`, `pytorchjobs`, `replicaset`), and otherwise a namespace."""
+    parts = text.split("/")
+    if not all(parts) or len(parts) > 3:
+        raise KubeNexusError(f"{text}: expected NAME, KIND/NAME or NAMESPACE/NAME")
+    if len(parts) == 3:
+        return Target(parts[1].lower(), parts[0], parts[2])
+    if len(parts) == 1:
+        return Target("", "", parts[0])
+    kind = parts[0].lower()
+    known = kind in (*PODS, *GANGS) or kind.partition(".")[0].rstrip("s").endswith(("job", "set", "deployment"))
+    return Target(kind, "", parts[1]) if known else Target("", parts[0], parts[1])
+
+
+def without_namespace(name: str) -> Target:
+    """Returns the target of a command that takes pods only."""
+    return Target("pod", "", name)
+
+
+def find_pod(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> Pod:
+    """Returns the pod; of several, the first one that waits. Raises KubeNexusError if there is none."""
+    if target.kind in ("", *PODS):
+        found = pods.get(f"{namespace}/{target.name}")
+        if found is not None:
+            return found
+    members = [] if target.kind in PODS else list(_members(target, namespace, pods.values()))
+    if members:
+        return min(members, key=lambda pod: (bool(pod.spec.node_name), is_finished(pod), pod.key))
+    raise KubeNexusError(_missing(target, namespace, pods, source))
+
+
+def _members(target: Target, namespace: str, pods: Iterable[Pod]) -> Iterable[Pod]:
+    own = (pod for pod in pods if pod.metadata.namespace == namespace)
+    return (pod for pod in own if _is_of(pod, target))
+
+
+def _is_of(pod: Pod, target: Target) -> bool:
+    kind = target.kind.partition(".")[0]
+    owners = ((each.kind.lower(), each.name) for each in pod.metadata.owner_references)
+    if any(name == target.name and kind.removesuffix("s") in ("", owner) for owner, name in owners):
+        return True
+    if kind not in GANGS and any(pod.metadata.labels.get(key) == target.name for key in _NAMES):
+        return True
+    if kind in ("", *GANGS):
+        try:
+            gang = declared_gang(pod)
+        except Malformed:
+            return False
+        return gang is not None and gang.display_name == f"{pod.metadata.namespace}/{target.name}"
+    # The ReplicaSet of a Deployment is named after it.
+    return kind.removesuffix("s") == "deployment" and any(
+        each.kind == "ReplicaSet" and each.name.rpartition("-")[0] == target.name
+        for each in pod.metadata.owner_references
+    )
+
+
+def _missing(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> str:
+    """Returns the message for a pod that is not there: whether its namespace is, and pods of that name."""
+    what = "pod" if target.kind in PODS else target.kind or "pod or job"
+    told = f"{what} {target.name} does not exist in namespace {namespace}"
+    if any(key.startswith(f"{namespace}/") for key in pods):
+        told += f" of {source}"
+    else:
+        told += f": {source} has no pod of that namespace"
+    near = ", ".join(sorted(key for key in pods if key.endswith(f"/{target.name}"))[:3])
+    return told + (f"; did you mean {near}?" if near else "")
