@@ -107,4 +107,11 @@ CASES: dict[str, Callable[[int], Round]] = {
         True
     ),
 }
-LIMITS = {"pod": 150.0, "pod, budgets and gangs": 250.0, "pod, hopeless": 250.0, "gang of 100": 3000.0}  # kernels
+LIMITS = {  # kernels
+    "pod": 150.0,
+    "pod, budgets and gangs": 250.0,
+    "pod, hopeless": 250.0,
+    "pod beside 1,000 that wait": 300.0,
+    "gang of 100": 3000.0,
+    "gang of 8 beside 1,000 that wait": 1000.0,
+}
