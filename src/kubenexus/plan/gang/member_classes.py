@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.base.arrays import BoolColumn, IntColumn
+from kubenexus.base.arrays import BoolColumn, IntColumn, any_true
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.cycle.plugin_output import lowered
@@ -50,16 +50,15 @@ class MemberClass(msgspec.Struct, gc=False):
     def size(self) -> int:
         return len(self.pods)
 
-    @property
-    def limiting_plugins(self) -> set[str]:
-        """The plugins that limit where the members go; their registered events may help."""
+    def limiting_plugins(self, nodes: NodeColumns) -> set[str]:
+        """Returns the plugins that limit where the members go; their registered events may help."""
         if self.classified.rejection is not None:
             return {self.classified.rejection.plugin, *self.classified.node_names_by}
-        columns = self.classified.table.filters
+        alive = nodes.alive[: nodes.size]
         found = {
-            c.plugin.name
-            for c in columns
-            if c.bits is not None or has_capacity_point(c.plugin) or _has_constraints(c.plugin)
+            column.plugin.name
+            for column in self.classified.table.filters
+            if has_capacity_point(column.plugin) or _has_constraints(column.plugin) or _refuses(column, alive)
         }
         return found | set(self.classified.node_names_by)
 
@@ -235,6 +234,11 @@ def measures_nothing(plugin: Plugin, pod: PodClass) -> bool:
 
 def _measures(plugin: Plugin) -> TypeGuard[MeasuresPods]:
     return hasattr(plugin, "amounts")
+
+
+def _refuses(column: FilterColumn, alive: BoolColumn) -> bool:
+    """Returns whether the plugin refuses a node now. A column also exists where it refused one earlier."""
+    return column.bits is not None and any_true((column.bits[: alive.size] != 0) & alive)
 
 
 def _has_constraints(plugin: Plugin) -> TypeGuard[ConstrainsMembers]:

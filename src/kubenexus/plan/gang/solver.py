@@ -296,7 +296,7 @@ class GangSolver:
         if never:
             return frozenset({TOO_LARGE}.union(*(_refusing_for_good(each) for each in self._member_classes)))
         limits = {TOPOLOGY} if self._levels[-1].level else set[str]()
-        return frozenset(limits.union(*(member_class.limiting_plugins for member_class in self._member_classes)))
+        return frozenset(limits.union(*(each.limiting_plugins(self._columns) for each in self._member_classes)))
 
 
 def _refusing_for_good(member_class: MemberClass) -> set[str]:
