@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from kubenexus.app.preemption.policies import candidate_limits, preemption_policy
+from kubenexus.app.recording.recorded_ledger import RecordedLedger, RecordedTenants
+from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.config import Configuration
 from kubenexus.config.durations import Duration
 from kubenexus.config.gang_settings import GangSettings
@@ -15,9 +17,12 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.tenants import Tenants
 
 
-def make_ledger(configuration: Configuration) -> Ledger:
+def make_ledger(configuration: Configuration, recorder: FlightRecorder | None = None) -> Ledger:
     reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
-    return Ledger(Tenants(own_tier_profiles(configuration.args)), reads_numa=reads_numa)
+    own_tier = own_tier_profiles(configuration.args)
+    if recorder is not None:
+        return RecordedLedger(RecordedTenants(own_tier, recorder), recorder, reads_numa=reads_numa)
+    return Ledger(Tenants(own_tier), reads_numa=reads_numa)
 
 
 def make_planner(

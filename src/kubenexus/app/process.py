@@ -26,6 +26,7 @@ from kubenexus.app.permissions import (
     missing_permissions_error,
     required_permissions,
 )
+from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.report.gauge_collector import GaugeCollector
 from kubenexus.app.scheduler import Scheduler, SchedulerOptions
 from kubenexus.app.scheduling_loop import LoopOptions
@@ -60,7 +61,7 @@ class Process:
     server and share nothing, because each is used in its own thread.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         configuration: Configuration,
         plugins: Mapping[str, Factory],
@@ -71,9 +72,11 @@ class Process:
         lease_access: ClientConfig,
         flags: Flags,
         identity: str,
+        recorder: FlightRecorder | None = None,
     ) -> None:
         self._configuration, self._plugins, self._flags = configuration, plugins, flags
         self._clock, self._rng, self._identity = clock, rng, identity
+        self._recorder = recorder
         connection = configuration.document.client_connection
         self._client = ApiClient(
             access, clock, rate_limiter=RateLimiter(clock, qps=connection.qps, burst=connection.burst)
@@ -144,7 +147,7 @@ class Process:
             options=SchedulerOptions(
                 host=self._identity.partition("_")[0],
                 delay=lambda: self._client.delay,
-                loop=LoopOptions(spent=cpu_seconds),
+                loop=LoopOptions(spent=cpu_seconds, recorder=self._recorder),
             ),
         )
         activity = scheduler.loop.activity

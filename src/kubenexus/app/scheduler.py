@@ -106,7 +106,7 @@ class Scheduler:
         self.metrics, self.wakeup = Metrics(), Wakeup()
         self.watches = Watches(api, clock, rng, self.wakeup)
         # State, profiles and the queue.
-        self.ledger, self.cache = make_ledger(configuration), ObjectCache()
+        self.ledger, self.cache = make_ledger(configuration, options.loop.recorder), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {

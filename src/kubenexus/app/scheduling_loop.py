@@ -7,6 +7,7 @@ since `decide` has no clock: a job whose decision took too long is tried after a
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import msgspec
 
@@ -14,6 +15,7 @@ from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.preemption.executor import PreemptionExecutor
+from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.reservations.controller import ReservationController
@@ -53,11 +55,12 @@ log = logs.get("scheduling_loop")
 class LoopOptions(msgspec.Struct, frozen=True):
     """Options of the loop. `spent` is the clock that times decisions: CPU seconds of this thread in a process that may
     be paused, throttled or migrated; by default the clock of the loop. `on_decision` is called with every decision. In
-    the simulator each decision takes `seconds_per_decision` of virtual time."""
+    the simulator each decision takes `seconds_per_decision` of virtual time. `recorder` records every decision."""
 
     spent: Callable[[], float] | None = None
     on_decision: Callable[[Decision], None] | None = None
     seconds_per_decision: float = 0.0
+    recorder: FlightRecorder | None = None
 
 
 class SchedulingLoop:
@@ -102,6 +105,8 @@ class SchedulingLoop:
         """Runs until cancelled."""
         while True:
             if self.idle:
+                if self._options.recorder is not None:
+                    self._options.recorder.flush()
                 await self._wait()
             await asyncio.sleep(self.run_burst() * self._options.seconds_per_decision)
 
@@ -267,7 +272,10 @@ class SchedulingLoop:
             job, backoffs = self._exclude_backed_off_nodes(job, planner)
         snapshot = self._ledger.snapshot()
         spared = self._preemption.spared(job)
-        decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job), spared=spared)
+        ahead = self.reservations.ahead_of(job)
+        decision = planner.decide(job, snapshot, began, ahead, spared=spared)
+        if self._options.recorder is not None:
+            self._options.recorder.decided(job, began, ahead, spared, decision)
         if backoffs:
             decision = msgspec.structs.replace(decision, backoffs=backoffs)
         if self._options.on_decision is not None:
@@ -290,7 +298,9 @@ class SchedulingLoop:
         """Writes the placements into the ledger and starts the binds. `job` is the attempt's, without nodes that it
         keeps away from."""
         devices = self._device_results(decision, job)
-        commit(decision, job, self._ledger, began)
+        recorder = self._options.recorder
+        with nullcontext() if recorder is None else recorder.commit(job, decision, began):
+            commit(decision, job, self._ledger, began)
         # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
         self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
         self._count_placed(devices, decision, job)

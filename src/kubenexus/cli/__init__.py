@@ -10,6 +10,7 @@ from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
 from kubenexus.cli.explain import explain, why
+from kubenexus.cli.replay import replay
 from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
@@ -30,6 +31,7 @@ main.add_command(config)
 main.add_command(demo)
 main.add_command(devices)
 main.add_command(explain)
+main.add_command(replay)
 main.add_command(reserve)
 main.add_command(run)
 main.add_command(simulate)

@@ -13,6 +13,7 @@ from kubenexus.cli.interrupts import loop_factory
 if TYPE_CHECKING:
     from kubenexus.app.flags import Flags
     from kubenexus.app.process import Process
+    from kubenexus.app.recording.recorder import FlightRecorder
     from kubenexus.config import Configuration
     from kubenexus.framework.profile import Factory
 
@@ -61,6 +62,8 @@ class OneLineErrors(click.Command):
 @click.option("--health-bind-address", default="", metavar="HOST:PORT", help="Health alone, in plain HTTP.")
 @click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
+@click.option("--record", "record_dir", type=click.Path(file_okay=False), help="Record decisions into this folder.")
+@click.option("--record-max", default="1Gi", show_default=True, help="Its size; the oldest goes first.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(config_file: str | None, verbosity: int, logging_format: Any, **options: Any) -> None:
@@ -102,6 +105,7 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
     client_options = ClientOptions(kubeconfig=named, context=options["context"], master=options["master"])
     # Twice: each user keeps its own tokens, login programs and certificates, and the lease has a thread of its own.
     access, for_lease = load_client_config(client_options, clock), load_client_config(client_options, clock)
+    recorder = _recorder(options["record_dir"], options["record_max"], config_file, flags.scheduler_name)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
     async def life() -> None:
@@ -114,11 +118,41 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
             lease_access=for_lease,
             flags=flags,
             identity=identity,
+            recorder=recorder,
         )
         await _until_signalled(process)
 
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(life())
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(life())
+    finally:
+        if recorder is not None:
+            recorder.close()
+
+
+def _recorder(folder: str | None, limit: str, config_file: str | None, scheduler_name: str) -> "FlightRecorder | None":
+    """Returns the recorder for `--record`, None without it. Raises KubeNexusError."""
+    from kubenexus import __version__
+    from kubenexus.api.quantity import to_units
+    from kubenexus.app.recording.entries import SCHEMA, Header
+    from kubenexus.app.recording.recorder import FlightRecorder
+    from kubenexus.app.recording.segments import SegmentWriter
+    from kubenexus.base.errors import KubeNexusError, Malformed
+
+    if folder is None:
+        return None
+    try:
+        size = to_units(limit)
+        writer = SegmentWriter(Path(folder), size)
+    except Malformed as error:
+        raise KubeNexusError(f"--record-max: {error}") from None
+    except OSError as error:
+        raise KubeNexusError(f"--record: {error}") from None
+    text = "" if config_file is None else Path(config_file).read_text(encoding="utf-8")
+    recorder = FlightRecorder(writer, Header(SCHEMA, __version__, text, scheduler_name))
+    if recorder.failed:
+        raise KubeNexusError(f"--record: cannot write into {folder}")
+    return recorder
 
 
 async def _until_signalled(process: "Process") -> None:

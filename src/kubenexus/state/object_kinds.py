@@ -38,6 +38,11 @@ class KindHandler(NamedTuple):
     gone: Callable[[Ledger, str], object]
 
 
+def _by_name(method: str) -> Callable[[Ledger, Any], object]:
+    """Returns a call of the ledger's own method, which a subclass may override."""
+    return lambda ledger, argument: getattr(ledger, method)(argument)
+
+
 def _owner_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
     namespace, _, name = key.partition("/")
     ledger.remove_owner(kind, namespace, name)
@@ -48,11 +53,11 @@ def _storage_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
 
 
 def _owner(kind: type[Any]) -> KindHandler:
-    return KindHandler(kind, Ledger.upsert_owner, partial(_owner_gone, kind))
+    return KindHandler(kind, _by_name("upsert_owner"), partial(_owner_gone, kind))
 
 
 def _stored(kind: type[Any]) -> KindHandler:
-    return KindHandler(kind, Ledger.upsert_storage, partial(_storage_gone, kind))
+    return KindHandler(kind, _by_name("upsert_storage"), partial(_storage_gone, kind))
 
 
 def _group(name: str, kind: type[Any]) -> KindHandler:
@@ -70,7 +75,7 @@ def _unread(kind: type[Any]) -> KindHandler:
 
 
 KINDS: dict[str, KindHandler] = {
-    "Namespace": KindHandler(Namespace, Ledger.upsert_namespace, Ledger.remove_namespace),
+    "Namespace": KindHandler(Namespace, _by_name("upsert_namespace"), _by_name("remove_namespace")),
     "ClusterQueue": KindHandler(
         ClusterQueue,
         lambda ledger, thing: ledger.nodes.tenants.set_cluster_queue(thing),
@@ -81,10 +86,12 @@ KINDS: dict[str, KindHandler] = {
         lambda ledger, thing: ledger.nodes.tenants.set_local_queue(thing),
         lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
     ),
-    "DeviceClass": KindHandler(DeviceClass, Ledger.upsert_device_class, Ledger.remove_device_class),
-    "ResourceClaim": KindHandler(ResourceClaim, Ledger.upsert_resource_claim, Ledger.remove_resource_claim),
-    "ResourceSlice": KindHandler(ResourceSlice, Ledger.upsert_resource_slice, Ledger.remove_resource_slice),
-    "NodeResourceTopology": KindHandler(NodeResourceTopology, Ledger.upsert_node_topology, Ledger.remove_node_topology),
+    "DeviceClass": KindHandler(DeviceClass, _by_name("upsert_device_class"), _by_name("remove_device_class")),
+    "ResourceClaim": KindHandler(ResourceClaim, _by_name("upsert_resource_claim"), _by_name("remove_resource_claim")),
+    "ResourceSlice": KindHandler(ResourceSlice, _by_name("upsert_resource_slice"), _by_name("remove_resource_slice")),
+    "NodeResourceTopology": KindHandler(
+        NodeResourceTopology, _by_name("upsert_node_topology"), _by_name("remove_node_topology")
+    ),
     "Service": _owner(Service),
     "ReplicationController": _owner(ReplicationController),
     "ReplicaSet": _owner(ReplicaSet),
@@ -97,7 +104,7 @@ KINDS: dict[str, KindHandler] = {
     "PersistentVolumeClaim": _stored(storage.PersistentVolumeClaim),
     "VolumeAttachment": _stored(storage.VolumeAttachment),
     "PodDisruptionBudget": KindHandler(
-        PodDisruptionBudget, Ledger.upsert_disruption_budget, Ledger.remove_disruption_budget
+        PodDisruptionBudget, _by_name("upsert_disruption_budget"), _by_name("remove_disruption_budget")
     ),
     "PriorityClass": _unread(PriorityClass),
     "ResourceReservation": KindHandler(
@@ -109,8 +116,8 @@ KINDS: dict[str, KindHandler] = {
     COSCHEDULING: _group(COSCHEDULING, PodGroup),
     VOLCANO: _group(VOLCANO, PodGroup),
     WORKLOAD: _group(WORKLOAD, Workload),
-    "Node": KindHandler(Node, Ledger.upsert_node, Ledger.remove_node),
-    "Pod": KindHandler(Pod, Ledger.upsert_pod, Ledger.remove_pod),
+    "Node": KindHandler(Node, _by_name("upsert_node"), _by_name("remove_node")),
+    "Pod": KindHandler(Pod, _by_name("upsert_pod"), _by_name("remove_pod")),
 }
 
 

@@ -1,0 +1,146 @@
+"""The recorder: writes entries, and remembers the latest one about each thing, so that every file of the ring begins
+with the whole state.
+
+It is off by default. Where it is on, an event costs its encoding and a copy in memory (a kilobyte for a pod), and a
+decision its encoding. A failed write ends the recording, never the scheduling.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kubenexus.api.core import Pod
+from kubenexus.app.recording.entries import (
+    Assumed,
+    Decided,
+    Header,
+    encode_entry,
+    without_generation,
+)
+from kubenexus.app.recording.segments import SegmentWriter
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.observe import logs
+from kubenexus.plan.gang.reservation import Reservation
+
+log = logs.get("recorder")
+# The order in which a file has the state: pods after their nodes, assumed pods after the others.
+_ORDER = ("unlisted", "unreadable", "seen", "Node", "Pod", "assume", "hold", "reserve", "claim", "preempt")
+
+
+class FlightRecorder:
+    """Records the changes of a ledger and the decisions. `preempting` returns what is left of a preemption, as
+    entries; the ledger sets it."""
+
+    def __init__(self, writer: SegmentWriter, header: Header) -> None:
+        self._writer, self._header = writer, header
+        self._state: dict[tuple[str, str], bytes] = {}  # the latest entry by sort and subject
+        self._ahead: Reservation | None = None
+        self._paused = 0
+        self.preempting: Callable[[str, bytes], list[bytes]] = lambda job, payload: [payload]
+        self.failed = False
+        self._contained(self._begin)
+
+    def event(self, operation: str, about: str, content: Any = None, *, place: tuple[str, str] | None = None) -> None:
+        """Records an event, before it changes the ledger. `place` is its sort and subject in the state, None if it is
+        not part of it."""
+        if self._paused or self.failed:
+            return
+        self._make_room()
+        payload = self._record(operation, about, content)
+        if place is not None and payload:
+            self._state[place] = payload
+
+    def drop(self, sort: str, subject: str) -> None:
+        """Removes what is over from the state."""
+        if not self._paused:
+            self._state.pop((sort, subject), None)
+
+    def remember_pod(self, pod: Pod) -> None:
+        """Puts a pod into the state that a recorded event told the ledger of by the way."""
+        if not self.failed:
+            self._state["Pod", pod.key] = encode_entry("seen", "Pod", pod)
+
+    def decided(
+        self, job: Job, now: float, ahead: Reservation | None, spared: Collection[str], decision: Decision
+    ) -> None:
+        """Records a decision."""
+        self._make_room()
+        if ahead is not None and ahead is not self._ahead:
+            self._record("ahead", ahead.gang, ahead)
+            self._ahead = ahead
+        content = Decided(job, now, ahead is not None, tuple(sorted(spared)), without_generation(decision))
+        self._record("decide", job.profile, content)
+
+    @contextmanager
+    def commit(self, job: Job, decision: Decision, now: float) -> Iterator[None]:
+        """Records that the decision, the last one, is written into the ledger within the block. No file begins between
+        the two."""
+        self._record("commit", job.key, now)
+        pods = {pod.key: pod for pod in job.pods}
+        for each in () if self.failed else decision.placements:
+            assumed = encode_entry("assume", each.pod, Assumed(pods[each.pod], each, now))
+            self._state["assume", each.pod] = assumed
+        with self.paused():
+            yield
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Records nothing within the block: a call of the ledger that calls others is one event."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def flush(self) -> None:
+        """Called when the loop is idle: what was recorded survives the end of the process."""
+        self._contained(self._writer.flush)
+
+    def close(self) -> None:
+        self._contained(self._writer.close)
+
+    def _record(self, operation: str, about: str, content: Any = None) -> bytes:
+        """Writes an entry, and returns its payload; b"" after a failure."""
+        if self.failed:
+            return b""
+        try:
+            payload = encode_entry(operation, about, content)
+            self._writer.write(payload)
+        except (OSError, TypeError, ValueError, OverflowError, UnicodeEncodeError) as error:
+            self._fail(error)
+            return b""
+        return payload
+
+    def _make_room(self) -> None:
+        """Begins another file if one is due."""
+        if self._writer.full:
+            self._contained(self._begin)
+
+    def _begin(self) -> None:
+        """Begins a file with the state as it is now."""
+        self._writer.begin()
+        self._ahead = None
+        self._writer.write(encode_entry("header", "", self._header))
+        order = {sort: i for i, sort in enumerate(_ORDER)}
+        for sort, subject in sorted(self._state, key=lambda place: order[place[0]]):
+            payload = self._state[sort, subject]
+            for each in self.preempting(subject, payload) if sort == "preempt" else [payload]:
+                self._writer.write(each)
+        self._writer.write(encode_entry("state", ""))
+        self._writer.count_from_here()
+
+    def _contained(self, work: Callable[[], None]) -> None:
+        if self.failed:
+            return
+        try:
+            work()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.failed = True
+        self._state.clear()
+        with suppress(OSError):
+            self._writer.close()
+        log.error("Failed to record; the recording ends here", error)  # noqa: PLE1205 - our own log
