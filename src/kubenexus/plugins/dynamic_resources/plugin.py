@@ -77,7 +77,8 @@ class DynamicResources:
 
     def _all_offered(self, claims: PodClaims, nodes: Nodes) -> bool:
         """Whether device plugins offer the extended resources of the pod on every node, so that none needs devices."""
-        return all(bool((nodes.alloc(name)[nodes.alive] > 0).all()) for name, _ in claims.resources)
+        every = _as_column(nodes) if nodes.single else nodes
+        return all(bool((every.alloc(name)[every.alive] > 0).all()) for name, _ in claims.resources)
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         claims = self._claims(pod)
