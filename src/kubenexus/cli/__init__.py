@@ -9,6 +9,7 @@ from kubenexus.cli.completion import completion
 from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
+from kubenexus.cli.doctor import doctor
 from kubenexus.cli.explain import explain, why
 from kubenexus.cli.replay import replay
 from kubenexus.cli.reserve import reserve
@@ -30,6 +31,7 @@ main.add_command(completion)
 main.add_command(config)
 main.add_command(demo)
 main.add_command(devices)
+main.add_command(doctor)
 main.add_command(explain)
 main.add_command(replay)
 main.add_command(reserve)
