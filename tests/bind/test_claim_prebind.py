@@ -113,7 +113,7 @@ class Fixture:
 
     @property
     def held(self) -> frozenset[str]:
-        return self.ledger.nodes.claims.allocated.in_pool(("gpu.example.com", "n1"))
+        return frozenset(self.ledger.nodes.claims.allocated.in_pool(("gpu.example.com", "n1")))
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:

@@ -4,6 +4,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_f15_each_device_once_at_full_speed_then_gangs_and_a_kill_in_between(
     with Observer(gpus, namespace) as observer:
         for half in range(2):
             names = [f"one-{half}-{i:04d}" for i in range(NODES * GPUS // 2)]
-            many(lambda i, names=names: gpus.create(a_claiming_pod(names[i], "one"), namespace), len(names))
+            many(partial(_create_claiming, gpus, namespace, names), len(names))
             if not half:
                 first.kill()
                 second = scheduler()
@@ -168,7 +169,7 @@ def test_f15_each_device_once_at_full_speed_then_gangs_and_a_kill_in_between(
         wait_for(gpus, claims_of(namespace), 0, lambda claim: True, "claims are there")
         for half in range(2):
             labels = [{NAME: f"gang-{half}-{i // 8}", LEAST: "8"} for i in range(GANGS * 4)]
-            many(lambda i, half=half, labels=labels: _member(gpus, namespace, half, i, labels[i]), GANGS * 4)
+            many(partial(_create_member, gpus, namespace, half, labels), GANGS * 4)
             if not half:
                 second.kill()
                 scheduler()
@@ -185,8 +186,14 @@ def test_f15_each_device_once_at_full_speed_then_gangs_and_a_kill_in_between(
         assert [each["name"] for each in claim["status"]["reservedFor"]] == [owner]
 
 
-def _member(cluster: ClusterClient, namespace: str, half: int, number: int, labels: dict[str, str]) -> None:
-    cluster.create(a_claiming_pod(f"m-{half}-{number:04d}", "pair", **labels), namespace)
+def _create_claiming(cluster: ClusterClient, namespace: str, names: list[str], number: int) -> None:
+    cluster.create(a_claiming_pod(names[number], "one"), namespace)
+
+
+def _create_member(
+    cluster: ClusterClient, namespace: str, half: int, labels: list[dict[str, str]], number: int
+) -> None:
+    cluster.create(a_claiming_pod(f"m-{half}-{number:04d}", "pair", **labels[number]), namespace)
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
