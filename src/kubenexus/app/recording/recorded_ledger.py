@@ -76,9 +76,9 @@ class RecordedLedger(Ledger):
         super().__init__(tenants, reads_numa=reads_numa)
         self.groups = RecordedGroups(recorder)
         self._recorder = recorder
-        recorder.preempting = self._preempting
+        recorder.attach(self)
 
-    def _preempting(self, job: str, payload: bytes) -> list[bytes]:
+    def left_of_preemption(self, job: str, payload: bytes) -> list[bytes]:
         """Returns the entries of a preemption: as it was recorded while it goes on. One that ended may have left
         nominations, of a pod whose bind failed for instance."""
         if self.preemptions.get(job) is not None:

@@ -7,7 +7,7 @@ decision its encoding. A failed write ends the recording, never the scheduling.
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from kubenexus.api.core import Pod
 from kubenexus.app.recording.entries import (
@@ -28,18 +28,26 @@ log = logs.get("recorder")
 _ORDER = ("unlisted", "unreadable", "seen", "Node", "Pod", "assume", "hold", "reserve", "claim", "preempt")
 
 
+class RecordedPreemptions(Protocol):
+    def left_of_preemption(self, job: str, payload: bytes) -> list[bytes]:
+        """Returns what is left of a preemption that was recorded, as entries."""
+
+
 class FlightRecorder:
-    """Records the changes of a ledger and the decisions. `preempting` returns what is left of a preemption, as
-    entries; the ledger sets it."""
+    """Records the changes of a ledger and the decisions."""
 
     def __init__(self, writer: SegmentWriter, header: Header) -> None:
         self._writer, self._header = writer, header
         self._state: dict[tuple[str, str], bytes] = {}  # the latest entry by sort and subject
         self._ahead: Reservation | None = None
         self._paused = 0
-        self.preempting: Callable[[str, bytes], list[bytes]] = lambda job, payload: [payload]
+        self._preemptions: RecordedPreemptions | None = None
         self.failed = False
         self._contained(self._begin)
+
+    def attach(self, preemptions: "RecordedPreemptions") -> None:
+        """Sets what knows the preemptions that are recorded: the ledger, which is built with this recorder."""
+        self._preemptions = preemptions
 
     def event(self, operation: str, about: str, content: Any = None, *, place: tuple[str, str] | None = None) -> None:
         """Records an event, before it changes the ledger. `place` is its sort and subject in the state, None if it is
@@ -125,10 +133,15 @@ class FlightRecorder:
         order = {sort: i for i, sort in enumerate(_ORDER)}
         for sort, subject in sorted(self._state, key=lambda place: order[place[0]]):
             payload = self._state[sort, subject]
-            for each in self.preempting(subject, payload) if sort == "preempt" else [payload]:
+            for each in self._left_of(sort, subject, payload):
                 self._writer.write(each)
         self._writer.write(encode_entry("state", ""))
         self._writer.count_from_here()
+
+    def _left_of(self, sort: str, subject: str, payload: bytes) -> list[bytes]:
+        if sort == "preempt" and self._preemptions is not None:
+            return self._preemptions.left_of_preemption(subject, payload)
+        return [payload]
 
     def _contained(self, work: Callable[[], None]) -> None:
         if self.failed:
