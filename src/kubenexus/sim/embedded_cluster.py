@@ -16,14 +16,17 @@ from kubenexus.sim.apiserver.serving import ServedCluster, ServingOptions, serve
 from kubenexus.sim.controllers.runner import running
 from kubenexus.sim.kubelets.agent_runner import AgentRunner
 from kubenexus.sim.kubelets.agents import Agents, AgentSettings
+from kubenexus.sim.kubelets.node_topologies import NodeTopologies
 
 
 class EmbeddedClusterSpec(NamedTuple):
-    """The content of the cluster: calls that register nodes, settings of their agents, and whether controllers run."""
+    """The content of the cluster: calls that register nodes, settings of their agents, and whether controllers run.
+    With `topologies` the nodes have NUMA nodes; their reports need the CustomResourceDefinition."""
 
     nodes: Iterable[Call] = ()
     agents: AgentSettings | None = None  # None: the nodes have no agents
     controllers: bool = True
+    topologies: NodeTopologies | None = None
 
 
 class EmbeddedCluster(NamedTuple):
@@ -55,7 +58,9 @@ async def open_embedded_cluster(
         if wanted.controllers:
             await stack.enter_async_context(running(served.server, clock, token=options.token))
         if wanted.agents is not None:
-            live = AgentRunner(client, Agents(wanted.agents), clock, rng=rng, report=report)
+            live = AgentRunner(
+                client, Agents(wanted.agents, topologies=wanted.topologies), clock, rng=rng, report=report
+            )
             await live.register(wanted.nodes)
             await stack.enter_async_context(run_in_background(live.run()))
         yield EmbeddedCluster(served, client, folder / "kubeconfig")

@@ -26,6 +26,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 @functools.cache
 def rule(kind: ServedKind) -> Rule:
     schema: Schema = ((kind.custom or {}).get("schema") or {}).get("openAPIV3Schema") or {}
+    # A definition may say `metadata: {type: object}`, which prunes nothing of the metadata.
+    known = {key: inner for key, inner in (schema.get("properties") or {}).items() if key not in _ALWAYS}
+    schema = {**schema, "properties": known}
 
     def default(item: Json) -> None:
         _prune_object(item, schema, _ALWAYS)
