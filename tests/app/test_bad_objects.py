@@ -40,6 +40,7 @@ DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.CSI_STORAGE_CAPACITIES: {"nodeTopology": "all"},
     kinds.VOLUME_ATTACHMENTS: {"spec": {"nodeName": 5}},
     kinds.DEVICE_CLASSES: {"spec": {"extendedResourceName": 5}},
+    kinds.DEVICE_TAINT_RULES: {"spec": {"taint": "bad"}},
     kinds.RESOURCE_CLAIMS: {"spec": {"devices": "all"}},
     kinds.RESOURCE_SLICES: {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": [{"attributes": 5}]}},
     kinds.NODE_RESOURCE_TOPOLOGIES: {"zones": "all"},

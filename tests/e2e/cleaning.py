@@ -29,6 +29,7 @@ CLUSTER_WIDE = (
     "/apis/storage.k8s.io/v1/volumeattachments",
     "/apis/resource.k8s.io/v1/resourceslices",
     "/apis/resource.k8s.io/v1/deviceclasses",
+    "/apis/resource.k8s.io/v1/devicetaintrules",
 )
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 

@@ -223,3 +223,22 @@ def test_a_pod_whose_claim_cannot_be_served_waits_and_says_so(
         "it is told that the devices are too few",
     )
     assert "0/2 nodes are available: 2 cannot allocate all claims" in condition(told, "large")["message"]
+
+
+def test_a_device_taint_rule_keeps_claims_away_until_it_goes(
+    scheduler: Start, gpus: ClusterClient, namespace: str
+) -> None:
+    make_machines(gpus, 1)
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "maintenance"}}
+    taint = {"key": "example.com/maintenance", "effect": "NoSchedule"}
+    gpus.create({**kind, "spec": {"deviceSelector": {"driver": DRIVER}, "taint": taint}})
+    scheduler()
+    gpus.create(template("one", 1), namespace)
+    gpus.create(a_claiming_pod("waits", "one"), namespace)
+    gpus.until(
+        pods(namespace),
+        lambda all: "cannot allocate all claims" in condition(all, "waits")["message"],
+        "all devices are tainted",
+    )
+    gpus.delete(f"{GROUP}/devicetaintrules/maintenance")
+    until_bound(gpus, namespace, 1)

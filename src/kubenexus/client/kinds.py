@@ -74,6 +74,9 @@ CSI_STORAGE_CAPACITIES: Final = ApiResource("CSIStorageCapacity", "csistoragecap
 VOLUME_ATTACHMENTS: Final = ApiResource("VolumeAttachment", "volumeattachments", group=STORAGE, namespaced=False)
 
 DEVICE_CLASSES: Final = ApiResource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
+DEVICE_TAINT_RULES: Final = ApiResource(
+    "DeviceTaintRule", "devicetaintrules", group="resource.k8s.io", namespaced=False
+)
 RESOURCE_CLAIMS: Final = ApiResource("ResourceClaim", "resourceclaims", group="resource.k8s.io")
 RESOURCE_CLAIM_TEMPLATES: Final = ApiResource(
     "ResourceClaimTemplate", "resourceclaimtemplates", group="resource.k8s.io"

@@ -33,6 +33,7 @@ class EventResource(enum.Enum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    DEVICE_TAINT_RULE = "resource.k8s.io/DeviceTaintRule"
     NODE_RESOURCE_TOPOLOGY = "topology.node.k8s.io/NodeResourceTopology"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     NAMESPACE = "Namespace"  # or a Kueue queue: the waiting pod's tenant has another tier

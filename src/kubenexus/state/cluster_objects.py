@@ -3,6 +3,7 @@
 from itertools import islice
 from typing import Any
 
+from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
@@ -48,6 +49,15 @@ class ClusterObjects:
         self.generation += 1
         self.nodes.claims.remove_slice(name)
 
+    def upsert_device_taint_rule(self, rule: DeviceTaintRule) -> None:
+        """Adds or updates a DeviceTaintRule. Its taint counts on the devices that it selects."""
+        self.nodes.claims.set_taint_rule(rule)
+        self.generation += 1
+
+    def remove_device_taint_rule(self, name: str) -> None:
+        self.nodes.claims.remove_taint_rule(name)
+        self.generation += 1
+
     def upsert_resource_claim(self, claim: ResourceClaim) -> None:
         """Adds or updates a ResourceClaim. What its status allocates counts as held."""
         self.nodes.claims.set_claim(claim)
@@ -70,7 +80,7 @@ class ClusterObjects:
 
     @property
     def has_unread_devices(self) -> bool:
-        return self._inventory.unread > 0
+        return self._inventory.unread > 0 or self.nodes.claims.outdated > 0
 
     def upsert_device_class(self, device_class: DeviceClass) -> None:
         self.nodes.claims.set_class(device_class)

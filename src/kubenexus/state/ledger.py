@@ -33,6 +33,8 @@ from kubenexus.state.tenants import Tenants
 from kubenexus.state.transaction import Transaction
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
+POOLS_FOR_A_READ = 5  # nodes whose pools are read in the time of one node's devices
+
 
 class Ledger(KeptCapacity):
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
@@ -85,7 +87,10 @@ class Ledger(KeptCapacity):
         for node, devices in self._inventory.read(most):
             self.set_devices(node, devices)
             self._read_numa(node)
-        return self._inventory.unread
+        claims = self.nodes.claims
+        if claims.outdated:
+            claims.read_pools(self.nodes.labels.of_row, claims.outdated if most is None else most * POOLS_FOR_A_READ)
+        return self._inventory.unread + claims.outdated
 
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
         """Replaces the devices of a node. Devices may be known before their node."""
@@ -236,7 +241,7 @@ class Ledger(KeptCapacity):
 
     def snapshot(self) -> Snapshot:
         """Returns the state as of now, for one decision."""
-        if self._inventory.unread:
+        if self.has_unread_devices:
             self.read_devices()
         return Snapshot(self, self.generation)
 

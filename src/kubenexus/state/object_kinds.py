@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
@@ -87,6 +88,9 @@ KINDS: dict[str, KindHandler] = {
         lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
     ),
     "DeviceClass": KindHandler(DeviceClass, _by_name("upsert_device_class"), _by_name("remove_device_class")),
+    "DeviceTaintRule": KindHandler(
+        DeviceTaintRule, _by_name("upsert_device_taint_rule"), _by_name("remove_device_taint_rule")
+    ),
     "ResourceClaim": KindHandler(ResourceClaim, _by_name("upsert_resource_claim"), _by_name("remove_resource_claim")),
     "ResourceSlice": KindHandler(ResourceSlice, _by_name("upsert_resource_slice"), _by_name("remove_resource_slice")),
     "NodeResourceTopology": KindHandler(

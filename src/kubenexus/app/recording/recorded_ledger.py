@@ -192,13 +192,14 @@ def _gone(recorder: FlightRecorder, kind: str, key: str) -> None:
 def _record_objects() -> None:
     """Adds the methods for other kinds. `upsert_...` takes the object, `remove_...` its key, or its type and key."""
     upserts = ("resource_slice", "resource_claim", "node_topology", "device_class", "owner", "namespace")
-    for name in (*upserts, "disruption_budget", "storage"):
+    for name in (*upserts, "device_taint_rule", "disruption_budget", "storage"):
         setattr(RecordedLedger, f"upsert_{name}", _upsert(f"upsert_{name}"))
     named = {
         "resource_slice": "ResourceSlice",
         "resource_claim": "ResourceClaim",
         "node_topology": "NodeResourceTopology",
         "device_class": "DeviceClass",
+        "device_taint_rule": "DeviceTaintRule",
         "namespace": "Namespace",
         "disruption_budget": "PodDisruptionBudget",
     }

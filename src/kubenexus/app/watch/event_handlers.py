@@ -41,6 +41,7 @@ EVENTS = {
     "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
     "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
     "DeviceClass": EventResource.DEVICE_CLASS,
+    "DeviceTaintRule": EventResource.DEVICE_TAINT_RULE,
     "ResourceClaim": EventResource.RESOURCE_CLAIM,
     "ResourceSlice": EventResource.RESOURCE_SLICE,
     "NodeResourceTopology": EventResource.NODE_RESOURCE_TOPOLOGY,

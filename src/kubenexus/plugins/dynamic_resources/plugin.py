@@ -334,6 +334,7 @@ class DynamicResources:
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
         ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
         ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE),
+        ClusterEventWithHint(EventResource.DEVICE_TAINT_RULE, ActionType.UPDATE | ActionType.DELETE),
     )
 
 

@@ -4,11 +4,13 @@ A claim holds devices by the allocation in its status, or, until that is written
 placed with it. Both count once: the status replaces the assignment when the watch delivers it.
 """
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from kubenexus.api.devices.device_taint_rule import DeviceTaintRule, DeviceTaintSelector
 from kubenexus.api.devices.resource_claim import (
     EXTENDED_RESOURCE_CLAIM,
     AllocationResult,
@@ -21,6 +23,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
 from kubenexus.state.claims.pools import Pool, PoolCoder, PoolId, PoolSlice, pool_slice, pools_of_node
+from kubenexus.state.claims.taint_rules import TaintRules, matches
 
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -116,6 +119,8 @@ class ClaimStore:
         self._on_node: dict[str, dict[str, PoolSlice]] = {}
         self._shared: dict[str, PoolSlice] = {}
         self._coder = PoolCoder()
+        self._rules = TaintRules()
+        self._outdated: dict[str, None] = {}  # nodes whose pools were forgotten, in portions to be read again
         self._pools: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
 
     # --- objects ---------------------------------------------------------------------------------------------------
@@ -139,6 +144,35 @@ class ClaimStore:
             if "/" in each.spec.extended_resource_name:  # an extended resource has a slash
                 named[each.spec.extended_resource_name] = each.metadata.name
         self.class_of_resource = named
+
+    def set_taint_rule(self, rule: DeviceTaintRule) -> None:
+        old = self._rules.get(rule.metadata.name)
+        if old is None or old.spec != rule.spec:
+            self._rules.set(rule)
+            self._rules_changed(*(() if old is None else (old,)), rule)
+
+    def remove_taint_rule(self, name: str) -> None:
+        old = self._rules.get(name)
+        if old is not None:
+            self._rules.remove(name)
+            self._rules_changed(old)
+
+    def _rules_changed(self, *rules: DeviceTaintRule) -> None:
+        """Forgets the pools whose devices a rule is or was for."""
+        selectors = [each.spec.device_selector or DeviceTaintSelector() for each in rules]
+        concerned = [each for each in self._slices.values() if any(matches(one, each) for one in selectors)]
+        if any(not _node_of(each) for each in concerned):
+            self._all_changed()
+            return
+        for each in concerned:
+            self._pools.pop(_node_of(each), None)
+            self._outdated[_node_of(each)] = None
+            self._row_changed(_node_of(each))
+
+    def _all_changed(self) -> None:
+        self.version += 1
+        self._pools.clear()
+        self._outdated = dict.fromkeys(self._row_of)
 
     def set_slice(self, found: ResourceSlice) -> None:
         """Adds or updates a slice. Raises Malformed if an amount cannot be read; then its pool lacks the slice."""
@@ -175,8 +209,7 @@ class ClaimStore:
         """A slice may complete its pool for every node that sees a part of it."""
         slices = [changed, *self._by_pool.get(changed.pool, {}).values()]
         if not all(_node_of(each) for each in slices):
-            self.version += 1
-            self._pools.clear()
+            self._all_changed()
             return
         nodes = {_node_of(each) for each in slices}
         for node in nodes:
@@ -284,7 +317,7 @@ class ClaimStore:
         known = self._pools.get(node)
         if known is not None and (not self._shared or known[0] == labels):
             return known[1]
-        seen = (*self._on_node.get(node, {}).values(), *self._shared.values())
+        seen = map(self._rules.applied, (*self._on_node.get(node, {}).values(), *self._shared.values()))
         found = pools_of_node(seen, self._by_pool, node, labels, self._coder)
         self._pools[node] = (labels if self._shared else {}, found)
         return found
@@ -299,8 +332,23 @@ class ClaimStore:
         """Whether the pools of a node follow from its labels, too: a slice is for more than one node."""
         return bool(self._shared)
 
+    @property
+    def outdated(self) -> int:
+        """The number of nodes whose pools are to be read again before a decision."""
+        return len(self._outdated)
+
+    def read_pools(self, labels: Callable[[int], Mapping[str, str]], most: int) -> None:
+        """Reads the pools of up to `most` nodes again. After a change that concerns all nodes of a large cluster, all
+        at once would take half a second."""
+        for node in list(itertools.islice(self._outdated, most)):
+            del self._outdated[node]
+            row = self._row_of.get(node)
+            if row is not None:
+                self.pools(node, labels(row) if self._shared else {})
+
     def node_left(self, node: str) -> None:
         self._pools.pop(node, None)
+        self._outdated.pop(node, None)
 
 
 def _node_of(found: PoolSlice) -> str:
