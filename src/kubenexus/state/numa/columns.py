@@ -21,16 +21,7 @@ from kubenexus.api.numa.pod_demand import PodDemand
 from kubenexus.api.numa.reported_node import ReportedNode, with_hidden
 from kubenexus.base.arrays import grow
 from kubenexus.state.numa.frame import PLENTY, Frame, RowTotals, make_frame
-from kubenexus.state.numa.holdings import (
-    Holding,
-    difference,
-    explains,
-    kept_for_init,
-    pod_name,
-    usage_of,
-    without,
-    without_cpus,
-)
+from kubenexus.state.numa.holdings import Holding, difference, explains, pod_name, usage_of, without
 from kubenexus.state.numa.zone_states import NO_ZONE, ZoneStates
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.undo_log import UndoLog
@@ -43,8 +34,7 @@ Amounts = NDArray[np.int64]
 
 class RowNuma(msgspec.Struct):
     """One row. `usage` is that of now and is not changed in place. `unknown` are pods that the report counts, of which
-    it is not known what each holds; `explained` what those hold of which it is. `holdings` are all known ones.
-    `hidden` are CPUs that pods may keep for their init containers, which no report has."""
+    it is not known what each holds; `explained` what those hold of which it is. `holdings` are all known ones."""
 
     reported: ReportedNode
     layout: int
@@ -54,7 +44,6 @@ class RowNuma(msgspec.Struct):
     unknown: frozenset[str]
     explained: dict[str, Holding]
     holdings: dict[str, Holding]
-    hidden: dict[str, int] = {}
     totals: RowTotals = RowTotals(0, 0, {})
 
 
@@ -114,10 +103,9 @@ class NumaColumns:
         layout = self.states.kind(reported.machine.zones, reported.kubelet)
         usage, held = self._explained(row, reported, [record for record in seen if record.numa is not None])
         unknown = frozenset(() if held else (pod_name(record) for record in seen if record.numa is not None))
-        hidden = self._hidden(row, reported.machine, seen)
         self.clear(row)
         frame = self._frame(reported, layout)
-        here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held, hidden)
+        here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held)
         self.layouts[row] = layout
         self.threads[row] = frame.threads
         self.zones = max(self.zones, len(frame.zones))
@@ -166,21 +154,7 @@ class NumaColumns:
         if len(steps) == len(names) + 1:
             pairs = zip(names, steps, steps[1:], strict=False)
             return reported.usage, {name: difference(one, other) for name, one, other in pairs}
-        usage = reported.usage
-        if hidden := self._hidden(row, reported.machine, seen):
-            usage = usage.copy()
-            usage.cpus = reported.visible.cpus
-            for cpus in hidden.values():
-                usage.cpus = without_cpus(reported.machine, usage.cpus, cpus)
-        return usage, {}
-
-    def _hidden(self, row: int, machine: Machine, seen: Sequence[PodRecord]) -> dict[str, int]:
-        """Returns what pods were expected to keep for their init containers when they were placed."""
-        before = self._rows.get(row)
-        if before is None or before.reported.machine is not machine or not before.hidden:
-            return {}
-        names = {pod_name(record) for record in seen}
-        return {name: cpus for name, cpus in before.hidden.items() if name in names}
+        return reported.usage, {}
 
     def clear(self, row: int) -> bool:
         """Removes the report of a row. Returns whether there was one."""
@@ -258,7 +232,7 @@ class NumaColumns:
         here = self._rows.get(row)
         if here is None:
             return
-        before = here.usage, here.holdings, here.hidden
+        before = here.usage, here.holdings
         change(here)
         if here.usage is before[0]:
             return
@@ -266,8 +240,8 @@ class NumaColumns:
         if undo is not None:
             undo.call(lambda: self._restore(row, here, before))
 
-    def _restore(self, row: int, here: RowNuma, before: tuple[Usage, dict[str, Holding], dict[str, int]]) -> None:
-        here.usage, here.holdings, here.hidden = before
+    def _restore(self, row: int, here: RowNuma, before: tuple[Usage, dict[str, Holding]]) -> None:
+        here.usage, here.holdings = before
         self._write(row)
 
     def _take(self, here: RowNuma, record: PodRecord) -> None:
@@ -279,10 +253,7 @@ class NumaColumns:
         if fresh is None:
             return
         here.usage = fresh
-        held = difference(old, fresh)
-        here.holdings = {**here.holdings, name: held}
-        if kept := kept_for_init(record.numa, held):
-            here.hidden = {**here.hidden, name: kept}
+        here.holdings = {**here.holdings, name: difference(old, fresh)}
 
     @staticmethod
     def _give_back(here: RowNuma, name: str) -> None:

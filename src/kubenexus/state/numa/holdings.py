@@ -70,25 +70,6 @@ def usage_of(machine: Machine, holdings: Iterable[Holding]) -> Usage:
     return usage
 
 
-def kept_for_init(pod: PodDemand, held: Holding) -> int:
-    """Returns CPUs on the NUMA nodes of a pod, as many as its init containers may keep beyond those of the containers
-    that run as long as the pod: later ones need not reuse any."""
-    kept, left = 0, held.cpus
-    for _ in range(max((each.cpus for each in pod.containers if each.leaves_for_reuse), default=0)):
-        low = left & -left
-        kept, left = kept | low, left ^ low
-    return kept
-
-
-def without_cpus(machine: Machine, free: int, cpus: int) -> int:
-    """Returns the free CPUs less as many on each NUMA node as these, as far as there are any."""
-    for zone in machine.cpus.numa:
-        for _ in range((zone & cpus).bit_count()):
-            here = free & zone
-            free &= ~(here & -here)
-    return free
-
-
 def explains(machine: Machine, usage: Usage, report: Usage, pods: Sequence[PodDemand]) -> bool:
     """Returns whether a usage is what a node reports, except for what init containers keep: that is not reported."""
     for name, ours, theirs in _compared(machine, usage, report):
