@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.cluster import BenchError
+from bench.cluster import decide_and_commit
 from bench.devices import GPUS, KINDS, gpu_node
-from bench.measure import Round, clock
+from bench.measure import Round
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import Pod, PodResourceClaim, PodResourceClaimStatus, PodStatus
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.framework.job import Job
-from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.decide import Planner
 from kubenexus.plugins import default_profile, profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_pod
@@ -112,13 +112,7 @@ class Deciding:
         for _ in range(self._calls):
             pod = self._pod()
             job = Job.of(pod)
-            snapshot = self._ledger.snapshot()
-            start = clock()
-            decision = self._planner.decide(job, snapshot, 0.0)
-            spent += clock() - start
-            if not decision.placed:
-                raise BenchError(f"not placed: {decision.sentence()}")
-            commit(decision, job, self._ledger, 0.0)
+            spent += decide_and_commit(self._planner, job, self._ledger)
             self._placed.append(pod)
         if len(self._placed) >= self._most:
             self._drain()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from bench import objects
+from bench.measure import clock
 from bench.objects import PLAIN_NODES, NodeKind, Template
 from bench.wishes import claim_for, surroundings
 from kubenexus.api.codec import decode_list, decode_pod
@@ -17,7 +18,7 @@ from kubenexus.app.watch.object_cache import ObjectCache, with_shared_parts
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Profile
-from kubenexus.plan.decide import Planner
+from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 
@@ -86,6 +87,16 @@ def placed(decision: Decision) -> Decision:
     if not decision.placements:
         raise BenchError(f"{decision.job}: {decision.sentence()}")
     return decision
+
+
+def decide_and_commit(planner: Planner, job: Job, ledger: Ledger, now: float = 0.0) -> float:
+    """Places a job. Returns the seconds of the decision alone."""
+    snapshot = ledger.snapshot()
+    start = clock()
+    decision = planner.decide(job, snapshot, now)
+    spent = clock() - start
+    commit(placed(decision), job, ledger, now)
+    return spent
 
 
 def mixture(classes: int, cpu: int = 50, memory: int = 250 << 10, zones: bool = False) -> list[Template]:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from bench.cluster import Cluster, mixture, never_seen, placed
+from bench.cluster import Cluster, decide_and_commit, mixture, never_seen, placed
 from bench.measure import Round, clock
 from bench.objects import Template
 from kubenexus.api.core import Pod
@@ -27,14 +27,9 @@ class Rounds:
 
     def decide(self) -> float:
         """Each decision is applied before the next; only deciding is timed."""
-        ledger, decide = self.cluster.ledger, self.planner.decide
         spent = 0.0
         for job in map(Job.of, self._next()):
-            snapshot = ledger.snapshot()
-            start = clock()
-            decision = decide(job, snapshot, _NOW)
-            spent += clock() - start
-            commit(placed(decision), job, ledger, _NOW)
+            spent += decide_and_commit(self.planner, job, self.cluster.ledger, _NOW)
             self.cluster.placed.append(job)
         return spent / self.calls
 

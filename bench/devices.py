@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench.cluster import BenchError
-from bench.measure import Memory, Round, clock
+from bench.cluster import decide_and_commit
+from bench.measure import Memory, Round
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.keys import gpu
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import EnabledPlugin, Profile
-from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.decide import Planner
 from kubenexus.plugins import OWN_ORDER, default_profile, profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
@@ -91,13 +91,7 @@ class Deciding:
         for _ in range(self._calls):
             cpu = next(self._classes) if self._cold else 100
             job = Job.of(gpu_pod(self._kind, cpu=cpu, named=self._named))
-            snapshot = self._ledger.snapshot()
-            start = clock()
-            decision = self._planner.decide(job, snapshot, 0.0)
-            spent += clock() - start
-            if not decision.placed:
-                raise BenchError(f"not placed: {decision.sentence()}")
-            commit(decision, job, self._ledger, 0.0)
+            spent += decide_and_commit(self._planner, job, self._ledger)
             self._placed.append(job.pods[0].key)
         if len(self._placed) >= self._most:
             for key in self._placed:
@@ -118,13 +112,7 @@ class Gang:
         template = gpu_pod(KINDS["1 GPU"], cpu=100, named=True)
         pods = tuple(_member(template) for _ in range(self._members))
         job = Job(f"default/gang/{next(_numbers)}", pods, self._members)
-        snapshot = self._ledger.snapshot()
-        start = clock()
-        decision = self._planner.decide(job, snapshot, 0.0)
-        spent = clock() - start
-        if not decision.placed:
-            raise BenchError(f"not placed: {decision.sentence()}")
-        commit(decision, job, self._ledger, 0.0)
+        spent = decide_and_commit(self._planner, job, self._ledger)
         for pod in pods:
             self._ledger.forget(pod.key)
         return spent

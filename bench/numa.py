@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench.cluster import BenchError
+from bench.cluster import BenchError, decide_and_commit
 from bench.measure import Round, clock
 from kubenexus.api.core import Container, Node, Pod, ResourceRequirements
 from kubenexus.api.devices.node_resource_topology import (
@@ -176,13 +176,7 @@ class Gang:
     def round(self) -> float:
         pods = tuple(numa_pod() for _ in range(self._members))
         job = Job(f"default/gang/{next(_numbers)}", pods, self._members)
-        snapshot = self._ledger.snapshot()
-        start = clock()
-        decision = self._planner.decide(job, snapshot, 0.0)
-        spent = clock() - start
-        if not decision.placed:
-            raise BenchError(f"not placed: {decision.sentence()}")
-        commit(decision, job, self._ledger, 0.0)
+        spent = decide_and_commit(self._planner, job, self._ledger)
         for pod in pods:
             self._ledger.forget(pod.key)
         return spent
