@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 import click
 
@@ -27,6 +28,16 @@ def interrupt_event(restore: str = "") -> asyncio.Event:
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, end)
     return ended
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Delivers a SIGINT of the block at its end. In a finalizer or a weak reference's callback it would be lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":

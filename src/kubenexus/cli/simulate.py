@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from kubenexus.cli.interrupts import interrupts_held
 from kubenexus.cli.simulate_traces import INTERRUPTED, openb, philly, trace
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def _played(paths: tuple[Path, ...], selection: "WorkloadFilter", seed: int, log
             write = None if log is None else log.write
             bar.begin(each)
             result = workload_run.run(each, plugins, seed=seed, stopwatch=stopwatch, write=write, placed=bar.placed)
-            bar.end(result)
             results.append(result)
-            gc.collect()  # a simulation has reference cycles, and the next one needs its memory
+            with interrupts_held():
+                bar.end(result)
+                gc.collect()  # a simulation has reference cycles, and the next one needs its memory
     return results
 
 
