@@ -29,7 +29,7 @@ from kubenexus.bind.claim_calls import (
     finalizer_call,
     unfinalized_call,
 )
-from kubenexus.bind.job_binding import PodBinding, WriteGuard
+from kubenexus.bind.job_binding import NOT_LEADING, PodBinding, WriteGuard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.kinds import RESOURCE_CLAIMS
 from kubenexus.client.verbs import get, patch_pod_status
@@ -44,7 +44,6 @@ TIMEOUT: Final = 600.0
 LOOK: Final = 5.0  # seconds that a GET may take
 MAX_TAKEN_BACK: Final = 64  # pods of a refused job whose claims are looked at
 PAUSE: Final = 1.0  # seconds between two reads of a claim whose write had no answer
-NOT_LEADING: Final = "this process does not lead any more"
 
 
 class ClaimPreBind:

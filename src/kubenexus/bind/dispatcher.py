@@ -32,6 +32,7 @@ from kubenexus.bind.backlog import NamespaceBacklog
 from kubenexus.bind.bind_result import BOUND, BindResult, BindStatus, result_of_error, result_of_pod
 from kubenexus.bind.job_binding import (
     NO_HOOKS,
+    NOT_LEADING,
     BindHooks,
     JobBinding,
     JobBoundCallback,
@@ -53,8 +54,6 @@ AFTER_AN_ERROR = 1.0  # seconds until that GET after an unexpected error, which 
 PATIENCE = 1.0  # seconds for which less urgent calls wait at most while binds do
 MIN_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
 OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: binds would only pile up
-
-NOT_LEADING = "this process does not lead any more"
 
 
 class Dispatcher:

@@ -15,6 +15,8 @@ from kubenexus.framework.decision import Decision, PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
+NOT_LEADING = "this process does not lead any more"
+
 
 class PodBinding(msgspec.Struct, frozen=True, gc=False):
     """One pod and the node to bind it to. `picks` are the volumes that were chosen for its claims, `annotations` what

@@ -1,6 +1,6 @@
 """Plans a whole gang: counts how many members each node takes, and lets `GangSolver` choose a domain and nodes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from kubenexus.plan.gang.multi_class.packing_problem import WorkBudget
 from kubenexus.plan.gang.solver import GangResult, GangSolver
 from kubenexus.plan.gang.topology import beside, candidate_levels
 from kubenexus.plan.place_pod import PodPlacer, PodResult
+from kubenexus.plan.promised_capacity import promised_to_others
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 
@@ -65,7 +66,8 @@ class GangPlanner:
     def _promised(self, job: Job, snapshot: Snapshot) -> list[tuple[int, PodRecord]]:
         """Returns the nominated pods whose capacity no member may take. Of many only those on rows that some member
         fits without them: nearly all nominated pods wait on rows that are full, and each costs 0.1 ms."""
-        promised = list(_waiting(job, snapshot))
+        by_row = promised_to_others(job, snapshot)
+        promised = [(row, nominee) for row, nominees in by_row.items() for nominee in nominees]
         if len(promised) <= FEW_NOMINATED:
             return promised
         classes = group_members(job.pods, self._class_cache, snapshot.nodes, WorkBudget(), _view(job, snapshot))
@@ -129,16 +131,3 @@ class GangPlanner:
 def _view(job: Job, snapshot: Snapshot, promised: frozenset[str] = frozenset()) -> JobView:
     rows = job.bound_rows(snapshot.nodes.row_of)
     return JobView(len(job.pods) + len(rows) if rows else 1, rows, promised)  # a gang that begins counts as one pod
-
-
-def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
-    """Yields the nominated pods, with the row of their node, whose capacity no member may take."""
-    waiting, rows = snapshot.nominees(), snapshot.nodes.row_of
-    if not waiting:
-        return
-    members = {pod.metadata.uid for pod in job.pods}
-    least = min(pod.spec.priority for pod in job.pods)
-    for node, nominees in waiting.items():
-        for nominee in nominees.values() if node in rows else ():
-            if nominee.priority >= least and nominee.uid not in members and nominee.key not in job.hold_keys:
-                yield rows[node], nominee

@@ -35,6 +35,7 @@ from kubenexus.plan.preemption.pod_search import PodSearch
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plan.preemption.victim_choice import ChosenVictims, VictimRules
 from kubenexus.plan.preemption.victim_pool import VictimPool, victim_pool
+from kubenexus.plan.promised_capacity import promised_to_others
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
@@ -44,8 +45,6 @@ from kubenexus.state.view import Nodes
 # What a search costs, in rows: the loop makes fewer decisions at a time after it.
 ROWS: Final = 200
 PODS_PER_ROW: Final = 8
-
-Promised = dict[int, list[PodRecord]]
 
 
 class PreemptionOutcome(msgspec.Struct, frozen=True):
@@ -222,19 +221,3 @@ def waits_for_victims(job: Job, snapshot: Snapshot) -> bool:
         if node and any(each.preempted and each.priority < pod.spec.priority for each in snapshot.on_node(node)):
             return True
     return False
-
-
-def promised_to_others(job: Job, snapshot: Snapshot) -> Promised:
-    """Returns by row the pods without a node whose capacity this job may not take."""
-    rows, members = snapshot.nodes.row_of, {pod.metadata.uid for pod in job.pods}
-    least = min(pod.spec.priority for pod in job.pods)
-    found: Promised = {}
-    for node, nominees in snapshot.nominees().items():
-        standing = [
-            each
-            for each in nominees.values()
-            if each.priority >= least and each.uid not in members and each.key not in job.hold_keys
-        ]
-        if standing and node in rows:
-            found[rows[node]] = standing
-    return found

@@ -125,7 +125,7 @@ class _Search:
             for alternatives in claim.requests:
                 fewest = min(self._number(claim, each) for each in alternatives)
                 name = alternatives[0].parent or alternatives[0].name
-                problem = exceeds_results(claim.key, alternatives[0], name, fewest, before)
+                problem = exceeds_results(claim.key, name, fewest, before)
                 if problem:
                     raise ClaimError(problem)
                 before += fewest

@@ -175,7 +175,7 @@ def _constraint(subject: str, position: int, constraint: DeviceConstraint) -> Co
     return CompiledConstraint(domain, name, distinct, frozenset(constraint.requests))
 
 
-def exceeds_results(key: str, request: CompiledRequest, name: str, fewest: int, before: int) -> str:
+def exceeds_results(key: str, name: str, fewest: int, before: int) -> str:
     """Returns why a request is too large for its claim, or "". `before`: the devices of the requests before it."""
     if fewest <= MAX_RESULTS - before:
         return ""
