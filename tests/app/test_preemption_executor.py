@@ -108,6 +108,21 @@ def test_f50_a_slow_victim_is_waited_for_and_not_evicted_twice() -> None:
     preemption_test(life)
 
 
+def test_a_job_is_seldom_decided_again_while_its_victims_end_and_at_once_afterwards() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        await begun(fixture)
+        fixture.end_slowly("low-0", "low-1")
+        before = fixture.scheduler.loop.decisions
+        for _ in range(60):
+            await fixture.turn(1)
+        assert fixture.scheduler.loop.decisions - before <= 5, "the longest backoff of two pods is 14 seconds"
+        fixture.gone("low-0", "low-1")
+        await fixture.turn()
+        assert fixture.where() == {"llama-0": "n0", "llama-1": "n1"}
+
+    preemption_test(life)
+
+
 def test_a_victim_that_never_ends_keeps_the_room_until_the_deadline_only() -> None:
     async def life(fixture: PreemptionFixture) -> None:
         await begun(fixture)

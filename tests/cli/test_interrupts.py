@@ -15,9 +15,16 @@ class _Freed:
 def test_a_sigint_in_a_weak_references_callback_is_raised_at_the_end_of_the_block() -> None:
     thing, calls = _Freed(), []
     waiting = weakref.ref(thing, lambda _: (signal.raise_signal(signal.SIGINT), calls.append("freed")))
-    with pytest.raises(KeyboardInterrupt), interrupts_held():
-        del thing
-        calls.append("still in the block")
+    things = [thing]
+    del thing
+
+    def block() -> None:
+        with interrupts_held():
+            things.clear()
+            calls.append("still in the block")
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
     assert calls == ["freed", "still in the block"]
     assert waiting() is None
 

@@ -180,6 +180,18 @@ class Machine(RuleBasedStateMachine):
         attempt = self._turn(data)[1]
         assert self.queue.bind_failed(attempt) is QueueState.BACKOFF
 
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data())
+    def wait_for_victims(self, data: st.DataObject) -> None:
+        attempt = self._turn(data)[1]
+        assert self.queue.wait_for_victims(attempt) is QueueState.BACKOFF
+
+    @rule(name=NAMES)
+    def victims_given_up(self, name: str) -> None:
+        before = self.queue.state(f"default/{name}")
+        self.queue.victims_given_up(f"default/{name}")
+        assert self.queue.state(f"default/{name}") is before
+
     def _turn(self, data: st.DataObject) -> tuple[str, SchedulingAttempt]:
         key = data.draw(st.sampled_from(sorted(self.turns)))
         return key, self.turns.pop(key)

@@ -331,7 +331,9 @@ class SchedulingLoop:
             self._metrics.gang_started(len(decision.placements), now - attempt.since)
 
     def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        if decision.alone:
+        if decision.preemption is not None or self._preemption.waits(attempt.job):
+            self._queue.wait_for_victims(attempt)
+        elif decision.alone:
             self._queue.bind_failed(attempt)
         else:
             self._queue.done(attempt, decision)

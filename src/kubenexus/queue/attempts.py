@@ -9,7 +9,7 @@ import msgspec
 from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.backoff_policy import MAX_COUNT, BackoffPolicy
 from kubenexus.queue.enqueuer import Enqueuer
 from kubenexus.queue.in_flight_events import InFlightEvents
 from kubenexus.queue.job_class import JobClass
@@ -74,17 +74,25 @@ class Attempts:
         self._job_classes.refuse(self.end(queued, returns=True), queued, decision, now, woken=woken)
         return queued.state
 
-    def bind_failed(self, queued: QueuedJob, now: float) -> QueueState:
-        """Puts the job into backoff by itself. The other jobs of its class are not affected."""
+    def bind_failed(self, queued: QueuedJob, now: float, *, longest: bool = False) -> QueueState:
+        """Puts the job into backoff by itself, into the longest one if the caller says so. The other jobs of its class
+        are not affected."""
         queued.bind_failures += 1
         if queued.attempts > 1:
             self._job_classes.retry_turns.retry_refused(queued.require_class)
         self._job_classes.sub_queues.retries.charge(queued.require_class, queued.pods, now)
         queued.order = self._enqueuer.order(queued, queued.job)
         queued.changed = queued.activate_requested = False
-        until = self._policy.ends_at(now, queued.bind_failures, queued.pods)
+        until = self._policy.ends_at(now, MAX_COUNT if longest else queued.bind_failures, queued.pods)
         self._job_classes.split_off(queued, self.end(queued), QueueState.BACKOFF, until, FAILURE, now)
         return queued.state
+
+    def end_wait(self, queued: QueuedJob, now: float) -> None:
+        """Ends the longest backoff of a job: its own one begins."""
+        job_class = queued.require_class
+        self._job_classes.remove(queued)
+        until = self._policy.ends_at(now, queued.bind_failures, queued.pods)
+        self._job_classes.split_off(queued, job_class, QueueState.BACKOFF, until, FAILURE, now)
 
     def _helped(self, job_class: JobClass, decision: Decision, events: list[ClusterEvent]) -> bool:
         """Whether one of these events, which came during the attempt, may change the decision."""

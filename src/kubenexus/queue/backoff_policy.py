@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-_MAX_DOUBLINGS = 62  # beyond this any backoff has long reached its maximum
+MAX_COUNT = 63  # refusals after which any backoff has long reached its maximum
 _MAX_FOR_GANGS = 3.0  # times the maximum: after a longer wait, capacity that appears is gone before the gang is tried
 
 
@@ -36,7 +36,7 @@ class BackoffPolicy(msgspec.Struct, frozen=True):
         square root of its size up to three times, since an attempt costs more."""
         if not count or not self.max_backoff:
             return 0.0
-        doubled = math.ldexp(self.initial_backoff, min(count - 1, _MAX_DOUBLINGS))
+        doubled = math.ldexp(self.initial_backoff, min(count, MAX_COUNT) - 1)
         return min(doubled, self.max_backoff * min(math.sqrt(pods), _MAX_FOR_GANGS))
 
     def ends_at(self, now: float, count: int, pods: int = 1) -> float:

@@ -226,6 +226,22 @@ class SchedulingQueue:
         queued = self._flying(attempt)
         return QueueState.GONE if queued is None else self._attempts.bind_failed(queued, self._clock.now())
 
+    def wait_for_victims(self, attempt: SchedulingAttempt) -> QueueState:
+        """Ends an attempt of a job that waits for the end of other pods. The job is tried after the longest backoff, or
+        when `activate` or `victims_given_up` is called before."""
+        queued = self._flying(attempt)
+        if queued is None:
+            return QueueState.GONE
+        return self._attempts.bind_failed(queued, self._clock.now(), longest=True)
+
+    def victims_given_up(self, key: str) -> None:
+        """Ends that wait: the job is tried after a backoff of its own."""
+        queued = self._queued_jobs.get(key)
+        if queued is None or queued.attempt_id or queued.job_class is None:
+            return
+        if queued.job_class.error_backoff:
+            self._attempts.end_wait(queued, self._clock.now())
+
     def postpone(self, key: str, until: float) -> None:
         """Postpones a job whose decision took too long, in this process or one before it. The job and those of its
         class in its namespace are not tried before `until`, and then after all others. It need not be here yet."""

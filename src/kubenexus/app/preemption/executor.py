@@ -138,6 +138,11 @@ class PreemptionExecutor:
         diagnosis = msgspec.structs.replace(decision.diagnosis, post_filter=f"preemption: {problem}.")
         return msgspec.structs.replace(decision, diagnosis=diagnosis, preemption=None, alone=True)
 
+    def waits(self, job: Job) -> bool:
+        """Returns whether victims of this job are still there."""
+        pending = self._ledger.preemptions.get(job.key)
+        return pending is not None and not pending.ready
+
     def submit(self, job: Job, preemption: Preemption) -> None:
         """Enters a preemption into the ledger, which keeps the capacity for the job from now on, and starts its
         calls."""
@@ -233,6 +238,7 @@ class PreemptionExecutor:
             execution = self._executions.pop(ended.preemption.number, None)
             self.rules.ended(ended, "" if execution is None else execution.profile)
             self._metrics.preemption_ended(ended.end.value)
+            self._queue.victims_given_up(ended.preemption.job)
             if declined := self.rules.take_declined():
                 self._queue.activate(declined)
 
