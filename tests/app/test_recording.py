@@ -2,6 +2,9 @@
 
 import asyncio
 import random
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -41,6 +44,7 @@ profiles:
 - schedulerName: kubenexus-scheduler
 """
 HEADER = Header(SCHEMA, "test", CONFIG)
+ROOT = Path(__file__).parents[2]
 GANG = "pod-group.scheduling.kubenexus.io/"
 
 
@@ -154,6 +158,35 @@ def test_a_file_that_is_cut_anywhere_opens_up_to_its_last_whole_entry(tmp_path: 
         assert len(found) >= known
         known = len(found)
         assert replayed([cut])[0].first is None
+
+
+def test_a_file_that_is_cut_at_any_byte_of_its_last_entries_opens_up_to_the_entry_before(tmp_path: Path) -> None:
+    recorded(tmp_path, 2, steps=25)
+    (file,) = segment_files(tmp_path)
+    raw, whole = file.read_bytes(), list(read_entries(file))
+    ends = [len(raw)]
+    for payload in reversed(whole[-6:]):
+        ends.append(ends[-1] - len(payload) - 8)
+    cut = tmp_path / "cut.knx"
+    for length in range(ends[-1], len(raw)):
+        cut.write_bytes(raw[:length])
+        assert list(read_entries(cut)) == whole[: len(whole) - sum(end > length for end in ends)], length
+
+
+def test_a_recording_of_a_process_that_was_killed_opens_up_to_its_last_whole_entry(tmp_path: Path) -> None:
+    """The process is killed with SIGKILL while it schedules and records, without any chance to flush."""
+    imports = "from pathlib import Path; from tests.app.test_recording import recorded"
+    command = [sys.executable, "-c", f"{imports}; recorded(Path({str(tmp_path)!r}), 5, steps=1_000_000)"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+        try:
+            while sum(file.stat().st_size for file in segment_files(tmp_path)) < 200_000:
+                with suppress(subprocess.TimeoutExpired):
+                    pytest.fail(f"it ended: {process.wait(0.02)}")
+        finally:
+            process.kill()
+    result, _ = replayed(recording_files(tmp_path))
+    assert result.first is None
+    assert result.decisions > 20
 
 
 def test_a_wrong_byte_ends_the_file_there(tmp_path: Path) -> None:

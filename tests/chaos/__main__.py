@@ -27,6 +27,7 @@ LAWS = (
     "ledger",
     "no lease",
     "not leading",
+    "replay",
     "play",
 )
 
@@ -92,6 +93,7 @@ def _table(reports: list[Report]) -> str:
         ("scheduler starts", sum(report.starts for report in reports)),
         ("faults", faults.total()),
         *((f"  {kind}", faults[kind]) for kind in (*FAULTS, *sorted(faults.keys() - FAULTS.keys()))),
+        ("decisions recorded and repeated", sum(report.decisions for report in reports)),
         ("slowest convergence, s", round(max(report.converged for report in reports), 1)),
         ("latest write after a renewal, s", round(max(report.latest for report in reports), 1)),
         ("races that nobody could avoid", sum(len(report.races) for report in reports)),

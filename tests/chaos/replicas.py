@@ -48,6 +48,7 @@ class Replicas:
         self._programs: dict[int, ManagedProcess] = {}
         self._config = plane.folder / "chaos.json"
         self._config.write_text(json.dumps(CONFIGURATION), encoding="utf-8")
+        self.recordings: list[Path] = []  # of each life
 
     @property
     def starts(self) -> int:
@@ -89,6 +90,9 @@ class Replicas:
         who = f"r{number}.{self._lives[number]}"
         election = [*ELECTION, f"--leader-elect-resource-namespace={self._namespace}"]
         files = [f"--kubeconfig={self._kubeconfig(who)}", f"--config={self._config}"]
+        folder = self._plane.folder / f"{self._namespace}-{who}.recording"
+        self.recordings.append(folder)
+        files += [f"--record={folder}", "--record-max=64Mi"]
         command = [sys.executable, "-m", "kubenexus", "run", *files, "--secure-port=0", *election]
         self._programs[number] = self._plane.family.start(command, f"{self._namespace}-{who}")
 

@@ -23,6 +23,7 @@ from tests.chaos.competing_scheduler import CompetingScheduler
 from tests.chaos.controller import Controller, Gang
 from tests.chaos.faults import Plan
 from tests.chaos.proxy import Proxy
+from tests.chaos.recordings import replayed
 from tests.chaos.replicas import LEASE_SECONDS, Replicas
 from tests.chaos.request_log import Asked
 from tests.chaos.scenario import Deed, Scenario, Wave
@@ -52,6 +53,7 @@ class Report:
     gaps: int = 0
     seconds: float = 0.0
     converged: float = 0.0
+    decisions: int = 0  # that were recorded and repeated
     latest: float = 0.0  # the longest time from a renewal to a write
     faults: Counter[str] = field(default_factory=Counter)
     races: list[str] = field(default_factory=list)
@@ -106,7 +108,9 @@ class SeedRun:
         if self._scenario.waves[0].allowed >= 0:
             self._cluster.allow_disruptions(1000)
         self._converge()
+        self._replicas.stop()  # their recordings are read next
         self._judge()
+        self._replay()
 
     # --- one wave -------------------------------------------------------------------------------------------------
 
@@ -261,6 +265,15 @@ class SeedRun:
         report.faults["evictions"] += sum(200 <= asked.answer < 300 for asked in journal.evictions)
         report.faults["outside: rival's binds"] += self._rival.bound
         report.faults["outside: members replaced"] += self._controller.replaced
+
+    def _replay(self) -> None:
+        """Repeats the decisions of every process, of those too that were killed."""
+        for folder in self._replicas.recordings:
+            result = replayed(folder)
+            self._report.decisions += result.decisions
+            if result.first is not None:
+                first = f"the first is number {result.first.number}, {result.first.job}"
+                self._report.breaches.append(f"replay: {result.differing} decisions of {folder} differ; {first}")
 
     def _until(self, condition: Callable[[], bool], seconds: float, tick: float = TICK) -> bool:
         """Whether it came true in time. Processes that end meanwhile are started again."""

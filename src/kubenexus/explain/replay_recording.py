@@ -126,6 +126,8 @@ class _Replay:
             "preempt": self._preempt,
             "preempted": self._preempted,
             "landed": lambda e: _ignored(self._ledger.preemptions.end(e.about, PreemptionEnd.LANDED)),
+            "read": lambda e: _ignored(self._ledger.read_devices(msgspec.msgpack.decode(e.content, type=int | None))),
+            "contradict": lambda e: _ignored(self._ledger.contradict_numa(e.about)),
             "forget": lambda e: _ignored(self._ledger.forget(e.about)),
             "ahead": self._reserved,
             "commit": self._commit,

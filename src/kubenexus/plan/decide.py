@@ -214,7 +214,7 @@ class Planner:
         if self._preemption is None or (classified.rejection is not None and classified.rejection.plugin == POD_LIMITS):
             return decision
         yielding = filter_with_nominated_pods(pod, classified.table, snapshot)
-        found = self._preemption.preempt(classified, snapshot, yielding)
+        found = self._preemption.preempt(classified, snapshot, decision.decided_at, yielding)
         chosen = found.chosen
         preemption = None
         if chosen is not None:

@@ -238,6 +238,11 @@ class NodeColumns:
             found = self._shared[question] = make()
         return found
 
+    @property
+    def free_rows(self) -> list[int]:
+        """The rows without a node, in the order in which they became free. The next node takes the last one."""
+        return list(self._free)
+
     def _cordon(self, row: int, cordoned: bool) -> None:
         self.cordoned_count += int(cordoned) - int(self.cordoned[row])
         self.cordoned[row] = cordoned

@@ -96,7 +96,7 @@ def test_victims_are_those_of_the_reference(cluster: reference.Cluster, pod: Pod
     before, snapshot = bytes_of(ledger), ledger.snapshot()
     classified = class_cache.lookup(pod, ledger.nodes)
     outcomes = NodeOutcomes(classified, ledger.nodes, filter_with_nominated_pods(pod, classified.table, snapshot))
-    found = DefaultPreemption(class_cache).dry_run(classified, snapshot, outcomes.potential)
+    found = DefaultPreemption(class_cache).dry_run(classified, snapshot, 0.0, outcomes.potential)
     wanted = reference.preempt(pod, cluster, PLUGINS)
     note(f"refused: {found.refusals}")
     victims = {each.node: (tuple(v.key for v in each.victims), each.pdb_violations) for each in found.candidates}
@@ -113,7 +113,7 @@ def test_without_its_victims_the_pod_fits_and_each_of_them_is_needed(cluster: re
     class_cache, snapshot = ClassCache(PLUGINS), ledger.snapshot()
     classified = class_cache.lookup(pod, ledger.nodes)
     outcomes = NodeOutcomes(classified, ledger.nodes, filter_with_nominated_pods(pod, classified.table, snapshot))
-    for each in DefaultPreemption(class_cache).dry_run(classified, snapshot, outcomes.potential).candidates:
+    for each in DefaultPreemption(class_cache).dry_run(classified, snapshot, 0.0, outcomes.potential).candidates:
         gone = {victim.key for victim in each.victims}
         assert reference.fits(pod, each.node, cluster, PLUGINS, gone)
         assert all(victim.priority < pod.spec.priority for victim in each.victims)

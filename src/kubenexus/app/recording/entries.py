@@ -8,6 +8,8 @@ hold, release       capacity for a lost member
 reserve, unreserve, claim     reserved capacity
 preempt, preempted  a preemption begins or ends
 landed      a preemption ended by itself and left nominations; only in the state
+read        the devices of nodes are read, of so many at most
+contradict  a kubelet refused a pod that was expected to be admitted
 forget      the bind of an assumed pod failed
 ahead       the reservation of a gang that the next decisions must respect
 decide      a decision, with its job and its time

@@ -7,8 +7,22 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
+from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
+from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
-from kubenexus.api.workloads import PodGroup, Workload
+from kubenexus.api.storage import StorageObject
+from kubenexus.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PodGroup,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    Workload,
+)
 from kubenexus.app.recording.entries import Preempting, decode_entry, encode_entry
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.base.errors import Malformed
@@ -78,6 +92,19 @@ class RecordedLedger(Ledger):
         self._recorder = recorder
         recorder.attach(self)
 
+    def node_rows(self) -> tuple[list[str], list[int]]:
+        """Returns the nodes by row, "" for a free row, and the free rows in the order in which they became free."""
+        names, alive = self.nodes.names, self.nodes.alive[: self.nodes.size].tolist()
+        return [name if there else "" for name, there in zip(names, alive, strict=True)], self.nodes.free_rows
+
+    def pods_by_arrival(self) -> Iterable[str]:
+        """Returns the keys of pods that count on nodes, in the order in which they came to count."""
+        return self.pods
+
+    def contradicted_nodes(self) -> list[str]:
+        """Returns the nodes whose kubelet refused a pod that was expected to be admitted."""
+        return sorted(self.nodes.names[row] for row in self.nodes.numa.contradicted)
+
     def left_of_preemption(self, job: str, payload: bytes) -> list[bytes]:
         """Returns the entries of a preemption: as it was recorded while it goes on. One that ended may have left
         nominations, of a pod whose bind failed for instance."""
@@ -120,6 +147,90 @@ class RecordedLedger(Ledger):
         self._recorder.event("block", key, node, place=("Pod", key))
         with self._recorder.paused():
             return super().block_unreadable_pod(key, node)
+
+    # --- other objects ----------------------------------------------------------------------------------------------
+
+    def upsert_resource_slice(self, thing: ResourceSlice) -> None:
+        _seen(self._recorder, "ResourceSlice", thing)
+        super().upsert_resource_slice(thing)
+
+    def remove_resource_slice(self, name: str) -> None:
+        _gone(self._recorder, "ResourceSlice", name)
+        super().remove_resource_slice(name)
+
+    def upsert_device_taint_rule(self, rule: DeviceTaintRule) -> None:
+        _seen(self._recorder, "DeviceTaintRule", rule)
+        super().upsert_device_taint_rule(rule)
+
+    def remove_device_taint_rule(self, name: str) -> None:
+        _gone(self._recorder, "DeviceTaintRule", name)
+        super().remove_device_taint_rule(name)
+
+    def upsert_resource_claim(self, claim: ResourceClaim) -> None:
+        _seen(self._recorder, "ResourceClaim", claim)
+        super().upsert_resource_claim(claim)
+
+    def remove_resource_claim(self, key: str) -> None:
+        _gone(self._recorder, "ResourceClaim", key)
+        super().remove_resource_claim(key)
+
+    def upsert_node_topology(self, thing: NodeResourceTopology) -> None:
+        _seen(self._recorder, "NodeResourceTopology", thing)
+        super().upsert_node_topology(thing)
+
+    def remove_node_topology(self, name: str) -> None:
+        _gone(self._recorder, "NodeResourceTopology", name)
+        super().remove_node_topology(name)
+
+    def upsert_device_class(self, device_class: DeviceClass) -> None:
+        _seen(self._recorder, "DeviceClass", device_class)
+        super().upsert_device_class(device_class)
+
+    def remove_device_class(self, name: str) -> None:
+        _gone(self._recorder, "DeviceClass", name)
+        super().remove_device_class(name)
+
+    def upsert_owner(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+        _seen(self._recorder, type(owner).__name__, owner)
+        super().upsert_owner(owner)
+
+    def remove_owner(self, kind: type[Any], namespace: str, name: str) -> None:
+        _gone(self._recorder, kind.__name__, f"{namespace}/{name}")
+        super().remove_owner(kind, namespace, name)
+
+    def upsert_namespace(self, namespace: Namespace) -> None:
+        _seen(self._recorder, "Namespace", namespace)
+        super().upsert_namespace(namespace)
+
+    def remove_namespace(self, name: str) -> None:
+        _gone(self._recorder, "Namespace", name)
+        super().remove_namespace(name)
+
+    def upsert_disruption_budget(self, budget: PodDisruptionBudget) -> None:
+        _seen(self._recorder, "PodDisruptionBudget", budget)
+        super().upsert_disruption_budget(budget)
+
+    def remove_disruption_budget(self, key: str) -> None:
+        _gone(self._recorder, "PodDisruptionBudget", key)
+        super().remove_disruption_budget(key)
+
+    def upsert_storage(self, thing: StorageObject) -> set[int]:
+        _seen(self._recorder, type(thing).__name__, thing)
+        return super().upsert_storage(thing)
+
+    def remove_storage(self, kind: type[StorageObject], key: str) -> set[int]:
+        _gone(self._recorder, kind.__name__, key)
+        return super().remove_storage(kind, key)
+
+    def read_devices(self, most: int | None = None) -> int:
+        if self.has_unread_devices:  # what a node has can depend on the pods that were there when it was read
+            self._recorder.event("read", "", most)
+        with self._recorder.paused():
+            return super().read_devices(most)
+
+    def contradict_numa(self, node: str) -> str:
+        self._recorder.event("contradict", node)
+        return super().contradict_numa(node)
 
     # --- what this process decides ----------------------------------------------------------------------------------
 
@@ -187,59 +298,3 @@ def _seen(recorder: FlightRecorder, kind: str, thing: Any) -> None:
 def _gone(recorder: FlightRecorder, kind: str, key: str) -> None:
     recorder.event("gone", kind, key)
     recorder.drop("seen", f"{kind}/{key}")
-
-
-def _record_objects() -> None:
-    """Adds the methods for other kinds. `upsert_...` takes the object, `remove_...` its key, or its type and key."""
-    upserts = ("resource_slice", "resource_claim", "node_topology", "device_class", "owner", "namespace")
-    for name in (*upserts, "device_taint_rule", "disruption_budget", "storage"):
-        setattr(RecordedLedger, f"upsert_{name}", _upsert(f"upsert_{name}"))
-    named = {
-        "resource_slice": "ResourceSlice",
-        "resource_claim": "ResourceClaim",
-        "node_topology": "NodeResourceTopology",
-        "device_class": "DeviceClass",
-        "device_taint_rule": "DeviceTaintRule",
-        "namespace": "Namespace",
-        "disruption_budget": "PodDisruptionBudget",
-    }
-    for name, kind in named.items():
-        setattr(RecordedLedger, f"remove_{name}", _remove(f"remove_{name}", kind))
-    for name in ("owner", "storage"):
-        setattr(RecordedLedger, f"remove_{name}", _remove_typed(f"remove_{name}"))
-
-
-def _upsert(method: str) -> Any:
-    plain = getattr(Ledger, method)
-
-    def upsert(self: RecordedLedger, thing: Any) -> Any:
-        _seen(self._recorder, type(thing).__name__, thing)
-        with self._recorder.paused():
-            return plain(self, thing)
-
-    return upsert
-
-
-def _remove(method: str, kind: str) -> Any:
-    plain = getattr(Ledger, method)
-
-    def remove(self: RecordedLedger, key: str) -> Any:
-        _gone(self._recorder, kind, key)
-        with self._recorder.paused():
-            return plain(self, key)
-
-    return remove
-
-
-def _remove_typed(method: str) -> Any:
-    plain = getattr(Ledger, method)
-
-    def remove(self: RecordedLedger, kind: type[Any], *key: str) -> Any:
-        _gone(self._recorder, kind.__name__, "/".join(key))
-        with self._recorder.paused():
-            return plain(self, kind, *key)
-
-    return remove
-
-
-_record_objects()

@@ -5,11 +5,12 @@ It is off by default. Where it is on, an event costs its encoding and a copy in 
 decision its encoding. A failed write ends the recording, never the scheduling.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.recording.entries import (
     Assumed,
     Decided,
@@ -24,11 +25,22 @@ from kubenexus.observe import logs
 from kubenexus.plan.gang.reservation import Reservation
 
 log = logs.get("recorder")
-# The order in which a file has the state: pods after their nodes, assumed pods after the others.
-_ORDER = ("unlisted", "unreadable", "seen", "Node", "Pod", "assume", "hold", "reserve", "claim", "preempt")
+# The order in which a file has the state, after the nodes.
+_ORDER = ("unlisted", "unreadable", "seen", "Pod", "hold", "reserve", "claim", "preempt")
 
 
-class RecordedPreemptions(Protocol):
+class RecordedState(Protocol):
+    """What the recorder reads of the ledger when it begins a file."""
+
+    def node_rows(self) -> tuple[list[str], list[int]]:
+        """Returns the nodes by row, "" for a free row, and the free rows in the order in which they became free."""
+
+    def pods_by_arrival(self) -> Iterable[str]:
+        """Returns the keys of pods that count on nodes, in the order in which they came to count."""
+
+    def contradicted_nodes(self) -> list[str]:
+        """Returns the nodes whose kubelet refused a pod that was expected to be admitted."""
+
     def left_of_preemption(self, job: str, payload: bytes) -> list[bytes]:
         """Returns what is left of a preemption that was recorded, as entries."""
 
@@ -41,13 +53,13 @@ class FlightRecorder:
         self._state: dict[tuple[str, str], bytes] = {}  # the latest entry by sort and subject
         self._ahead: Reservation | None = None
         self._paused = 0
-        self._preemptions: RecordedPreemptions | None = None
+        self._ledger: RecordedState | None = None
         self.failed = False
         self._contained(self._begin)
 
-    def attach(self, preemptions: "RecordedPreemptions") -> None:
-        """Sets what knows the preemptions that are recorded: the ledger, which is built with this recorder."""
-        self._preemptions = preemptions
+    def attach(self, ledger: RecordedState) -> None:
+        """Sets the ledger that is recorded, which is built with this recorder."""
+        self._ledger = ledger
 
     def event(self, operation: str, about: str, content: Any = None, *, place: tuple[str, str] | None = None) -> None:
         """Records an event, before it changes the ledger. `place` is its sort and subject in the state, None if it is
@@ -130,17 +142,43 @@ class FlightRecorder:
         self._writer.begin()
         self._ahead = None
         self._writer.write(encode_entry("header", "", self._header))
-        order = {sort: i for i, sort in enumerate(_ORDER)}
-        for sort, subject in sorted(self._state, key=lambda place: order[place[0]]):
+        self._begin_nodes()
+        for sort, subject in self._in_order():
             payload = self._state[sort, subject]
             for each in self._left_of(sort, subject, payload):
                 self._writer.write(each)
+        for node in () if self._ledger is None else self._ledger.contradicted_nodes():
+            self._writer.write(encode_entry("contradict", node))
         self._writer.write(encode_entry("state", ""))
         self._writer.count_from_here()
 
+    def _begin_nodes(self) -> None:
+        """Writes the nodes so that each gets its row again: among equally good nodes, members of a gang are placed in
+        the order of rows."""
+        names, free = ([], []) if self._ledger is None else self._ledger.node_rows()
+        for row, name in enumerate(names):
+            node = self._state.get(("Node", name)) if name else None
+            self._writer.write(node or encode_entry("seen", "Node", _no_node(row)))
+        for row in free:
+            self._writer.write(encode_entry("gone", "Node", _no_node(row).metadata.name))
+
+    def _in_order(self) -> list[tuple[str, str]]:
+        """Returns what the state has besides nodes, in the order in which a file has it. Pods that count on nodes come
+        in the order in which they came to count, which decides between victims of equal importance."""
+        order = {sort: i for i, sort in enumerate(_ORDER)} | {"assume": _ORDER.index("Pod")}
+        arrived = () if self._ledger is None else self._ledger.pods_by_arrival()
+        number = {key: i for i, key in enumerate(arrived)}
+
+        def place_in_file(place: tuple[str, str]) -> tuple[int, int]:
+            sort, subject = place
+            counts = sort == "assume" or (sort == "Pod" and ("assume", subject) not in self._state)
+            return order[sort], number.get(subject, -1) if counts else -1
+
+        return sorted([place for place in self._state if place[0] != "Node"], key=place_in_file)
+
     def _left_of(self, sort: str, subject: str, payload: bytes) -> list[bytes]:
-        if sort == "preempt" and self._preemptions is not None:
-            return self._preemptions.left_of_preemption(subject, payload)
+        if sort == "preempt" and self._ledger is not None:
+            return self._ledger.left_of_preemption(subject, payload)
         return [payload]
 
     def _contained(self, work: Callable[[], None]) -> None:
@@ -157,3 +195,8 @@ class FlightRecorder:
         with suppress(OSError):
             self._writer.close()
         log.error("Failed to record; the recording ends here", error)  # noqa: PLE1205 - our own log
+
+
+def _no_node(row: int) -> Node:
+    """Returns a node that takes a row which is to be free. No node of a cluster can have its name."""
+    return Node(metadata=ObjectMeta(name=f"free row/{row}"))

@@ -14,9 +14,10 @@ def fill_fewest_rows(
 ) -> list[tuple[int, int]]:
     """Returns pairs of row and members, the largest rows first.
 
-    Among rows of equal size those of the group with most of them come first, so that few groups are touched, then those
-    of the best rank. The last members go to the smallest row that holds them. The caller passes rows that hold all
-    members. There are few sizes, even with many rows, so sizes are counted instead of sorting rows.
+    Among rows of equal size those of the group with most of them come first, so that few groups are touched, and of
+    equally large groups that with the best rank. Then come those of the best rank. The last members go to the smallest
+    row that holds them. The caller passes rows that hold all members. There are few sizes, even with many rows, so
+    sizes are counted instead of sorting rows.
     """
     size = np.minimum(capacity, members)
     held = np.bincount(size, minlength=members + 1) * np.arange(members + 1)
@@ -42,9 +43,12 @@ def _first(equal: Any, number: int, rank: IntColumn, groups: Any) -> Any:
         return equal[:0]
     own = groups[equal]
     often = np.bincount(own)
+    ranks = rank[equal]
+    best = np.zeros(len(often), ranks.dtype)
+    np.maximum.at(best, own, ranks)
     order = np.empty(len(often), np.int64)
-    order[np.argsort(-often, kind="stable")] = np.arange(len(often))
-    keys = (order[own] << _RANKS) - rank[equal]
+    order[np.lexsort((-best, -often))] = np.arange(len(often))
+    keys = (order[own] << _RANKS) - ranks
     return equal[np.argpartition(keys, number - 1)[:number]]
 
 

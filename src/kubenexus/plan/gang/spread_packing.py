@@ -44,7 +44,7 @@ class SpreadPacking:
     def fill(self, rows: Any, members: int, groups: Any) -> list[RowShare]:
         codes, shares = self._domains.codes[rows], []
         poured = self._poured(sum_by_domain(codes, self._capacity[rows], len(self._counts)), members)
-        for code in np.flatnonzero(poured).tolist():
+        for code in self._by_name(poured > 0):
             there = rows[codes == code]
             found = fill_fewest_rows(there, self._capacity[there], self._rank[there], int(poured[code]), groups[there])
             shares += [RowShare(*each) for each in found]
@@ -69,9 +69,13 @@ class SpreadPacking:
                 low = level + 1
         poured: IntColumn = np.clip(low - self._counts, 0, most)
         above = int(poured.sum()) - members
-        for code in np.flatnonzero((poured > 0) & (self._counts + poured == low))[:above].tolist():
+        for code in self._by_name((poured > 0) & (self._counts + poured == low))[:above]:
             poured[code] -= 1
         return poured
+
+    def _by_name(self, among: Any) -> list[int]:
+        """Returns these domains in the order of their names: codes depend on the order in which nodes came."""
+        return sorted(np.flatnonzero(among).tolist(), key=self._domains.names.__getitem__)
 
     # --- missing capacity -----------------------------------------------------------------------------------------
 

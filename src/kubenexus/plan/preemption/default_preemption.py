@@ -70,7 +70,7 @@ class DefaultPreemption:
         self._limits = CandidateLimits() if limits is None else limits
 
     def preempt(
-        self, classified: ClassifiedPod, snapshot: Snapshot, yielding: NominatedResult | None
+        self, classified: ClassifiedPod, snapshot: Snapshot, now: float, yielding: NominatedResult | None
     ) -> PreemptionResult:
         """Returns the outcome for a pod that fits on no node. `yielding` is what nominated pods take from it."""
         columns = snapshot.nodes
@@ -79,7 +79,7 @@ class DefaultPreemption:
         if problem:
             waits = problem == VICTIMS_TERMINATING
             return PreemptionResult(Code.UNSCHEDULABLE, f"preemption: {problem}", alone=waits)
-        found = self.dry_run(classified, snapshot, outcomes.potential)
+        found = self.dry_run(classified, snapshot, now, outcomes.potential)
         if found.candidates:
             best = best_candidates(found.candidates)
             chosen = max(best, key=lambda each: columns.name_hash.item(columns.row_of[each.node]))
@@ -93,10 +93,10 @@ class DefaultPreemption:
         message = f"preemption: {_sentence(found, columns)}"
         return PreemptionResult(Code.UNSCHEDULABLE, message, clears_nomination=not found.cut, alone=found.cut)
 
-    def dry_run(self, classified: ClassifiedPod, snapshot: Snapshot, potential: BoolColumn) -> DryRun:
+    def dry_run(self, classified: ClassifiedPod, snapshot: Snapshot, now: float, potential: BoolColumn) -> DryRun:
         """Tries the potential nodes one after the other, until there are enough candidates.
 
-        The first node follows from the pod's UID and the state, as upstream's is random: pods do not all try the same
+        The first node follows from the pod's UID and the time, as upstream's is random: pods do not all try the same
         nodes first, nor a pod the same ones again. No node is tried after `MAX_REMOVED` pods were removed: the next
         attempt begins with another one.
         """
@@ -110,7 +110,8 @@ class DefaultPreemption:
         waiting = snapshot.nominees()
         # What a pod uses of a reservation is reserved again when the pod is gone: to evict it would not help.
         reserved = snapshot.reservation_users((), pod.spec.priority) if snapshot.reservations else frozenset[str]()
-        seed = f"{pod.metadata.uid} {snapshot.generation}".encode("utf-8", "replace")
+        seed = f"{pod.metadata.uid} {now}".encode("utf-8", "replace")
+        rows = rows[np.argsort(columns.name_hash[rows])]  # rows depend on the order in which nodes came
         for row in np.roll(rows, -(zlib.crc32(seed) % len(rows))).tolist():
             node = columns.names[row]
             if not lower[row]:

@@ -8,7 +8,8 @@ from kubenexus.plan.preemption.victim_pool import VictimPool
 
 
 class ElementTable:
-    """Makes elements of victims, of at most `most` pods. Costs are compared as (tier, work lost, pods)."""
+    """Makes elements of victims, of at most `most` pods. Costs are compared as (tier, work lost, pods), and elements of
+    equal cost are in the order of their UIDs: the API server chooses these, and slots depend on the past."""
 
     def __init__(self, pool: VictimPool, free: FreeAmounts, most: int) -> None:
         self.pool, self._free, self._most = pool, free, most
@@ -16,20 +17,23 @@ class ElementTable:
         self._gang_costs: dict[int, tuple[float, ...]] = {}
 
     def of(self, indices: Iterable[int], rows: frozenset[int]) -> list[Element]:
-        """Returns the elements that these pods belong to, with what each frees on some rows."""
+        """Returns the elements that these pods belong to, with what each frees on some rows. Not called while pods are
+        removed in a transaction (see `VictimPool.record`)."""
         pool = self.pool
-        found: list[Element] = []
+        found: list[tuple[str, Element]] = []
         gangs: set[int] = set()
         for index in indices:
             gang = pool.gang.item(index)
             if gang < 0 or pool.spare[gang] > 0:
-                found.append(self._element(index, rows))
+                found.append((pool.record(index).uid, self._element(index, rows)))
             elif gang not in gangs:
                 gangs.add(gang)
                 members = pool.members(gang)
                 if len(members) <= self._most:
-                    found.append(self._gang(gang, tuple(members), rows))
-        return found
+                    first = min([pool.record(member).uid for member in members])
+                    found.append((first, self._gang(gang, tuple(members), rows)))
+        found.sort(key=_uid)
+        return [element for _, element in found]
 
     def level(self, element: Element) -> int:
         """Returns the highest priority that an element hurts."""
@@ -51,3 +55,7 @@ class ElementTable:
             work = sum([self._work.item(index) for index in pods])
             cost = self._gang_costs[gang] = (rank, work, float(len(pods)))
         return Element(frees, cost, pods)
+
+
+def _uid(pair: tuple[str, Element]) -> str:
+    return pair[0]

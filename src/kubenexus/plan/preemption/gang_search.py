@@ -29,6 +29,10 @@ _MAX_OFFERS: Final = 2_000  # times that the fewest victims on a node are worked
 _PODS: Final = 5  # pods of a node that count as one more time
 
 
+# What one more member on a node costs, the hash of the node's name, its row, the version of its state, the victims.
+_Option = tuple[Any, int, int, int, list[Element]]
+
+
 class GangCandidate(msgspec.Struct, gc=False):
     """Victims, and where the members go without them."""
 
@@ -87,11 +91,10 @@ class GangSearch:
     def _at_level(self, level: int) -> list[GangCandidate]:
         counts, found = self._counts, list[GangCandidate]()
         without = counts.by_domain(counts.free.with_victims(level))
-        codes = np.flatnonzero(without >= counts.minimum)
-        fit = counts.by_domain(counts.free.now)[codes]
-        codes = codes[np.lexsort((codes, -fit))]
+        codes = np.flatnonzero(without >= counts.minimum).tolist()
+        fit, names = counts.by_domain(counts.free.now), counts.domains.names
         self.cut |= len(codes) > _MAX_DOMAINS
-        for code in codes[:_MAX_DOMAINS].tolist():
+        for code in heapq.nsmallest(_MAX_DOMAINS, codes, key=lambda code: (-fit[code], names[code])):
             if not self._trials.left:
                 self.cut = True
                 break
@@ -122,14 +125,14 @@ class GangSearch:
         for index, row in zip(among.tolist(), self._pool.rows[among].tolist(), strict=True):
             members_of[row].append(index)
         taken: dict[tuple[int, ...], Element] = {}
-        options: list[tuple[Any, int, int, list[Element]]] = []
+        options: list[_Option] = []
         for row in rows:
             self._offer(options, row, members_of[row], taken, state)
         while state.total < counts.minimum and options:
             if len(taken) > self._rules.most:
                 self.cut = True
                 return None
-            _, row, version, cover = heapq.heappop(options)
+            _, _, row, version, cover = heapq.heappop(options)
             if version == state.version(row) and any(each.pods not in taken for each in cover):
                 for element in cover:
                     if element.pods not in taken:
@@ -152,8 +155,7 @@ class GangSearch:
         missing = counts.minimum - int(state.total)
         most = missing + min(missing, 128) + 16
         if len(rows) <= most and missing <= self._rules.most:
-            found: list[int] = rows.tolist()
-            return found
+            return self._by_hash(rows)
         among = pool.level <= level
         there = pool.rows[among]
         lacking = counts.needs[0] * (now + 1) - counts.free.now
@@ -169,11 +171,15 @@ class GangSearch:
         if number[rows][best][:needed].sum() > self._rules.most:  # as many pods must go at least
             self.cut = True
             return []
-        return sorted(rows[best].tolist())
+        return self._by_hash(rows[best])
+
+    def _by_hash(self, rows: Any) -> list[int]:
+        found: list[int] = rows[np.argsort(self._columns.name_hash[rows])].tolist()
+        return found
 
     def _offer(
         self,
-        options: list[tuple[Any, int, int, list[Element]]],
+        options: list[_Option],
         row: int,
         indices: list[int],
         taken: dict[tuple[int, ...], Element],
@@ -188,7 +194,8 @@ class GangSearch:
         cover = least_cover(state.lacking(row), left)
         if cover:
             cost = (len(cover), *(sum(parts) for parts in zip(*(each.cost for each in cover), strict=True)))
-            heapq.heappush(options, (cost, row, state.version(row), cover))
+            draw = self._columns.name_hash.item(row)  # rows depend on the order in which nodes came
+            heapq.heappush(options, (cost, draw, row, state.version(row), cover))
 
     def _dear(self, element: Element) -> Any:
         return self._elements.level(element), element.cost

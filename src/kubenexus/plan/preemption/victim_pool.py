@@ -18,6 +18,7 @@ from kubenexus.state.tenants import RANKS
 # Seconds for which the driver of a gang that forms is no victim. Labels cost nothing: without an end a pod could call
 # itself the driver of a gang that never forms.
 DRIVER_GRACE: Final = 600.0
+_FRACTIONS: Final = 1024.0  # of a second
 
 
 class GangColumns(NamedTuple):
@@ -81,8 +82,8 @@ class VictimPool:
 
     @cached_property
     def work(self) -> Any:
-        """The seconds of work that each pod would lose."""
-        return np.maximum(self._now - self._since, 0.0)
+        """The seconds of work that each pod would lose, in multiples of 1/1024: sums are exact in any order."""
+        return np.floor(np.maximum(self._now - self._since, 0.0) * _FRACTIONS) / _FRACTIONS
 
     def record(self, index: int) -> PodRecord:
         """Returns the record of a pod. First called before a transaction removes pods: that changes their slots."""
@@ -135,7 +136,7 @@ class VictimPool:
 
     def cost(self, chosen: frozenset[int], violations: int = 0) -> VictimCost:
         """Returns what the loss of these pods costs."""
-        some = sorted(chosen)  # so that equal sets have equal sums
+        some = list(chosen)
         levels, jobs, ranks, work = (column[some].tolist() for column in (self.level, self.jobs, self.ranks, self.work))
         return VictimCost(violations, max(levels), len(set(jobs)), max(ranks), sum(work), len(some))
 

@@ -29,7 +29,7 @@ def compare_preemption(ours: OurAnswers, expected: ExpectedPod, say: Comparabili
     tried = frozenset(names[row] for row in outcomes.potential.nonzero()[0].tolist()) if not why else frozenset()
     tally.compare("preemption", (not why, why, tried), (said.eligible, said.why, frozenset(said.potential_nodes)))
     default = DefaultPreemption(ours.planner.class_cache)
-    found = DryRun([], {}) if why else default.dry_run(ours.classified, ours.snapshot, outcomes.potential)
+    found = DryRun([], {}) if why else default.dry_run(ours.classified, ours.snapshot, 0.0, outcomes.potential)
     outcome = _ours(found)
     excused = {node for node in wanted if frees_too_much(node, ours)}
     unclear = any(node in said.candidates or isinstance(outcome[node][0], tuple) for node in excused)
