@@ -62,7 +62,8 @@ helm: $(READY) ## build the helm that renders the chart into the user's cache, o
 manifests: helm ## write deploy/kubenexus-scheduler.yaml and the chart's role from the chart and the code
 	@mkdir -p build
 	$(PY) -m tests.deploy.role_rules > build/cluster-role-rules.yaml
-	mv build/cluster-role-rules.yaml deploy/helm/kubenexus/files/
+	$(PY) -m tests.deploy.role_rules api > build/api-reader-rules.yaml
+	mv build/cluster-role-rules.yaml build/api-reader-rules.yaml deploy/helm/kubenexus/files/
 	cp deploy/resourcereservations.yaml deploy/helm/kubenexus/files/crds/
 	$(PY) -m tests.deploy.manifests deploy/kubenexus-scheduler.yaml
 
@@ -115,7 +116,7 @@ bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)
 
-docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.md, docs/*-golden.md)
+docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.md, docs/api-schema.json, docs/*-golden.md)
 	@mkdir -p build
 	$(PY) -m kubenexus keys --markdown > build/keys.md
 	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
@@ -124,7 +125,8 @@ docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.m
 	$(PY) -m tests.plugins.workload.golden_page > build/placement-golden.md
 	$(PY) -m tests.api.classification.golden_page > build/classification-golden.md
 	$(PY) -m tests.placement.page > build/placement.md
-	mv build/keys.md build/placement.md build/*-golden.md docs/
+	$(PY) -m kubenexus.explain.api_schema > build/api-schema.json
+	mv build/keys.md build/placement.md build/api-schema.json build/*-golden.md docs/
 
 changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version
 	$(BIN)/towncrier build --yes

@@ -37,8 +37,12 @@ class Reviews:
         if review["kind"] == "TokenReview":
             user = self.users.get(spec["token"])
             return {"authenticated": user is not None} | ({} if user is None else {"user": user})
-        wanted = spec["nonResourceAttributes"]
-        allowed = (spec["user"], wanted["verb"], wanted["path"]) in self.may
+        if objects := spec.get("resourceAttributes"):
+            right = (spec["user"], objects["verb"], f"{objects['resource']} in {objects['namespace'] or '*'}")
+        else:
+            wanted = spec["nonResourceAttributes"]
+            right = (spec["user"], wanted["verb"], wanted["path"])
+        allowed = right in self.may
         return {"allowed": allowed} | ({} if allowed else {"reason": "no such right"})
 
     @property

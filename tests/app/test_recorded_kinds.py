@@ -25,8 +25,9 @@ READS = {
     PodGroupStore: "find listable problem take_changed unreadable_keys",
 }
 # What other entries cover: placements are part of `commit`, namespaces and devices of the objects they are read from.
+# `put_back` is for trials.
 COVERED = {
-    Ledger: {"assume", "commit_records", "transaction", "set_devices"},
+    Ledger: {"assume", "commit_records", "put_back", "transaction", "set_devices"},
     Tenants: {"set_namespace"},
     PodGroupStore: set[str](),
 }

@@ -1,11 +1,14 @@
 """The rules of the chart's ClusterRole, made from the permissions that the scheduler asks for.
 
 python -m tests.deploy.role_rules > deploy/helm/kubenexus/files/cluster-role-rules.yaml
+python -m tests.deploy.role_rules api > deploy/helm/kubenexus/files/api-reader-rules.yaml
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
+from kubenexus.app.http.api.paths import PATHS, WHATIF
 from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS, Permission, required_permissions
 from kubenexus.app.watch.informers import WATCHED_KINDS
 
@@ -38,5 +41,12 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def api_page() -> str:
+    """Returns the rules for readers of the live API."""
+    read = [path for path in PATHS if path != WHATIF]
+    lines = [HEAD, f"- nonResourceURLs: [{', '.join(read)}]", "  verbs: [get]"]
+    return "\n".join([*lines, f"- nonResourceURLs: [{WHATIF}]", "  verbs: [post]"]) + "\n"
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    print(api_page() if sys.argv[1:] == ["api"] else page(), end="")

@@ -26,6 +26,8 @@ QUERIES = [each["expr"] for each in ALERTS] + [
 def test_the_role_is_what_the_code_asks_for() -> None:
     written = (CHART / "files" / "cluster-role-rules.yaml").read_text(encoding="utf-8")
     assert written == role_rules.page(), "run `make manifests`"
+    written = (CHART / "files" / "api-reader-rules.yaml").read_text(encoding="utf-8")
+    assert written == role_rules.api_page(), "run `make manifests`"
 
 
 def test_the_chart_has_the_crds_of_the_plain_manifests() -> None:

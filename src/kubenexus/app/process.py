@@ -18,6 +18,7 @@ from kubenexus.app.election.leader import LeaderElector
 from kubenexus.app.election.leader_thread import LeaderElectionThread
 from kubenexus.app.election.lease import LeaseConfig
 from kubenexus.app.flags import Flags
+from kubenexus.app.http.api.live_api import LiveApi
 from kubenexus.app.http.endpoints import HttpEndpoints
 from kubenexus.app.permissions import (
     OPTIONAL_PERMISSIONS,
@@ -73,10 +74,11 @@ class Process:
         flags: Flags,
         identity: str,
         recorder: FlightRecorder | None = None,
+        live: LiveApi | None = None,
     ) -> None:
         self._configuration, self._plugins, self._flags = configuration, plugins, flags
         self._clock, self._rng, self._identity = clock, rng, identity
-        self._recorder = recorder
+        self._recorder, self._live = recorder, live
         connection = configuration.document.client_connection
         self._client = ApiClient(
             access, clock, rate_limiter=RateLimiter(clock, qps=connection.qps, burst=connection.burst)
@@ -131,7 +133,7 @@ class Process:
 
     async def _begin(self) -> None:
         self._endpoints = endpoints = HttpEndpoints(
-            self._configuration.document, self._flags, self._client, self._clock
+            self._configuration.document, self._flags, self._client, self._clock, self._live
         )
         loading = self._start(endpoints.load())
         await self._check_connection()
@@ -147,7 +149,11 @@ class Process:
             options=SchedulerOptions(
                 host=self._identity.partition("_")[0],
                 delay=lambda: self._client.delay,
-                loop=LoopOptions(spent=cpu_seconds, recorder=self._recorder),
+                loop=LoopOptions(
+                    spent=cpu_seconds,
+                    recorder=self._recorder,
+                    on_decision=None if self._live is None else self._live.decisions.add,
+                ),
             ),
         )
         activity = scheduler.loop.activity

@@ -249,6 +249,11 @@ class Scheduler:
             log.warning("Job took too long to decide before; trying it last", job=each.job, times=each.count)
             self.queue.postpone(each.job, each.until)
 
+    def silence(self) -> None:
+        """Called in a copy of the process: nothing is recorded there, whose files are those of the process."""
+        if self._options.loop.recorder is not None:
+            self._options.loop.recorder.silence()
+
     @property
     def plugin_failures(self) -> Counter[str]:
         """Returns how often each plugin failed, over all profiles."""

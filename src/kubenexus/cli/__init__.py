@@ -7,6 +7,7 @@ from kubenexus.cli.agents import agents
 from kubenexus.cli.cluster import cluster
 from kubenexus.cli.completion import completion
 from kubenexus.cli.config import config
+from kubenexus.cli.decisions import decisions
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
 from kubenexus.cli.doctor import doctor
@@ -29,6 +30,7 @@ main.add_command(agents)
 main.add_command(cluster)
 main.add_command(completion)
 main.add_command(config)
+main.add_command(decisions)
 main.add_command(demo)
 main.add_command(devices)
 main.add_command(doctor)

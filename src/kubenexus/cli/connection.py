@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from kubenexus.client.client_config import ClientConfig
     from kubenexus.client.transport import ApiClient
 
 Answer = TypeVar("Answer")
@@ -18,8 +19,14 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--kubeconfig", default="", help="As with kubectl.")(command)
 
 
-def ask(kubeconfig: str, context: str, question: "Callable[[ApiClient], Awaitable[Answer]]") -> Answer:
-    """Sends one question to the API server. Its refusal is the command's error."""
+def ask(
+    kubeconfig: str,
+    context: str,
+    question: "Callable[[ApiClient], Awaitable[Answer]]",
+    configure: "Callable[[ClientConfig], ClientConfig]" = lambda config: config,
+) -> Answer:
+    """Sends one question to the API server, or to the server that `configure` names. Its refusal is the command's
+    error."""
     from kubenexus.base.clock import WallClock
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.client.client_config import ClientOptions, load_client_config
@@ -27,7 +34,8 @@ def ask(kubeconfig: str, context: str, question: "Callable[[ApiClient], Awaitabl
 
     async def asked() -> Answer:
         clock = WallClock()
-        client = ApiClient(load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock), clock)
+        found = load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock)
+        client = ApiClient(configure(found), clock)
         try:
             return await question(client)
         finally:

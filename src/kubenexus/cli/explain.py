@@ -8,6 +8,7 @@ import click
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 from kubenexus.cli.printing import echo_data, echo_lines
 from kubenexus.cli.profiles import load_configuration, profile_of
+from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
 
 if TYPE_CHECKING:
     from kubenexus.explain.explanation import Explanation
@@ -56,20 +57,67 @@ def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes
 @click.command()
 @click.argument("what", metavar="POD|JOB")
 @click.option("-n", "--namespace", default="", help="Of the pod or job. Default: that of the kubeconfig's context.")
+@scheduler_options
 @cluster_options
 @_config_option
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
-def why(source: ClusterSource, what: str, namespace: str, config_file: Path | None, output: str) -> None:
+def why(
+    source: ClusterSource,
+    scheduler: SchedulerApi,
+    what: str,
+    namespace: str,
+    config_file: Path | None,
+    output: str,
+) -> None:
     """Say why a pod or a job waits and what would make it start at once, or why it goes where it goes.
 
     POD|JOB is the name of a pod, of a gang, or of the object that made the pods: llama-0, pod/llama-0, job/train,
     pytorchjob/llama, ml/llama-0. Of a job, the first pod that waits is explained; a gang is planned as a whole.
 
-    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Nothing is written.
+    Asks the scheduler (--scheduler) about a pod that waits: only your right to read pods of the namespace is needed.
+    Without it, reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Nothing is
+    written.
 
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
-    _explain(source, what, namespace, config_file, WIDE if output == "wide" else 5, output)
+    nodes = WIDE if output == "wide" else 5
+    if scheduler.url and source.file is None:
+        _ask_scheduler(scheduler, source, what, namespace, nodes, output)
+    _explain(source, what, namespace, config_file, nodes, output)
+
+
+def _ask_scheduler(
+    scheduler: SchedulerApi, source: ClusterSource, what: str, namespace: str, nodes: int, output: str
+) -> None:
+    """Prints the scheduler's answer and ends the command. Returns if there is none, or the pod has a node: the
+    scheduler keeps no annotations of such pods."""
+    import msgspec
+
+    from kubenexus.app.http.api import paths
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.explain.find_pod import parse_target
+    from kubenexus.explain.live_answers import LiveExplanation, render_restricted
+
+    try:
+        target = parse_target(what)
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+    where = target.namespace or namespace or source.namespace
+    try:
+        raw = scheduler.get(paths.EXPLAIN, namespace=where, name=target.name, kind=target.kind, nodes=str(nodes))
+        found = msgspec.json.decode(raw, type=LiveExplanation)
+    except (click.ClickException, msgspec.DecodeError) as error:
+        click.echo(f"warning: the scheduler did not answer ({error}); reading the cluster instead", err=True)
+        return
+    if found.bound:
+        return
+    if output in ("json", "yaml"):
+        echo_data(found, output)
+    elif found.explanation is not None:
+        _print(found.explanation, output)
+    else:
+        echo_lines(render_restricted(found))
+    raise SystemExit(0 if found.placed else 2)
 
 
 def _explain(

@@ -12,6 +12,7 @@ from kubenexus.cli.interrupts import loop_factory
 
 if TYPE_CHECKING:
     from kubenexus.app.flags import Flags
+    from kubenexus.app.http.api.live_api import LiveApi
     from kubenexus.app.process import Process
     from kubenexus.app.recording.recorder import FlightRecorder
     from kubenexus.config import Configuration
@@ -62,6 +63,9 @@ class OneLineErrors(click.Command):
 @click.option("--health-bind-address", default="", metavar="HOST:PORT", help="Health alone, in plain HTTP.")
 @click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
+@click.option(
+    "--live-api/--no-live-api", default=True, show_default=True, help="Questions on --secure-port."
+)
 @click.option("--record", "record_dir", type=click.Path(file_okay=False), help="Record decisions into this folder.")
 @click.option("--record-max", default="1Gi", show_default=True, help="Its size; the oldest goes first.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
@@ -119,6 +123,7 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
             flags=flags,
             identity=identity,
             recorder=recorder,
+            live=_live_api() if options["live_api"] and flags.secure_port else None,
         )
         await _until_signalled(process)
 
@@ -128,6 +133,13 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
     finally:
         if recorder is not None:
             recorder.close()
+
+
+def _live_api() -> "LiveApi":
+    from kubenexus.app.http.api.live_api import LiveApi
+    from kubenexus.explain.live_answers import LiveAnswers
+
+    return LiveApi(LiveAnswers())
 
 
 def _recorder(folder: str | None, limit: str, config_file: str | None, scheduler_name: str) -> "FlightRecorder | None":

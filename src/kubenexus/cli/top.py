@@ -1,8 +1,17 @@
 """`kubenexus top`: what uses a cluster, now."""
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
+from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_PAGES = 1_000
+_output = click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 
 
 @click.group()
@@ -41,3 +50,89 @@ def tenants(source: ClusterSource, output: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
     else:
         click.echo(render_table(reports), nl=False)
+
+
+@top.command()
+@scheduler_options
+@cluster_options
+@_output
+def nodes(source: ClusterSource, scheduler: SchedulerApi, output: str) -> None:
+    """Show what is used of each node, and whether it takes pods.
+
+    Asks the scheduler (--scheduler), or reads the live cluster with your kubeconfig, or (--cluster) a file.
+    """
+    from kubenexus.app.http.api import documents, paths
+    from kubenexus.explain import cluster_tables
+
+    found = _listed(scheduler, source, paths.NODES, documents.NodePage)
+    _print(cluster_tables.nodes_of(source.open()) if found is None else found, cluster_tables.render_nodes, output)
+
+
+@top.command()
+@click.option("-n", "--namespace", default="", help="Only the jobs of this one.")
+@scheduler_options
+@cluster_options
+@_output
+def jobs(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output: str) -> None:
+    """Show the jobs that wait, and why.
+
+    Asks the scheduler (--scheduler), which knows their state, their attempts and their last refusal. Without it, reads
+    the live cluster with your kubeconfig, or (--cluster) a file, and shows which jobs wait.
+    """
+    from kubenexus.app.http.api import documents, paths
+    from kubenexus.explain import cluster_tables
+
+    found = _listed(scheduler, source, paths.JOBS, documents.JobPage, namespace=namespace)
+    known = cluster_tables.jobs_of(source.open(), namespace) if found is None else found
+    _print(known, cluster_tables.render_jobs, output)
+
+
+@top.command()
+@click.option("-n", "--namespace", default="", help="Only this one.")
+@scheduler_options
+@cluster_options
+@_output
+def queues(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output: str) -> None:
+    """Show how many jobs of each namespace wait, by their state in the scheduler's queue.
+
+    Asks the scheduler (--scheduler), or reads the live cluster with your kubeconfig, or (--cluster) a file; then all
+    jobs that may be tried count as active.
+    """
+    from kubenexus.app.http.api import documents, paths
+    from kubenexus.explain import cluster_tables
+
+    found = _listed(scheduler, source, paths.QUEUES, documents.QueuePage, namespace=namespace)
+    known = cluster_tables.queues_of(source.open(), namespace) if found is None else found
+    _print(known, cluster_tables.render_queues, output)
+
+
+def _listed(
+    scheduler: SchedulerApi, source: ClusterSource, path: str, page: Any, **parameters: str
+) -> "list[Any] | None":
+    """Returns the items of all pages, or None if there is no scheduler to ask, or it does not answer."""
+    import msgspec
+
+    if not scheduler.url or source.file is not None:
+        return None
+    items: list[Any] = []
+    after = ""
+    try:
+        for _ in range(MAX_PAGES):
+            found = msgspec.json.decode(scheduler.get(path, limit="500", continue_=after, **parameters), type=page)
+            items += found.items
+            after = found.next
+            if not after:
+                break
+    except (click.ClickException, msgspec.DecodeError) as error:
+        click.echo(f"warning: the scheduler did not answer ({error}); reading the cluster instead", err=True)
+        return None
+    return items
+
+
+def _print(items: "list[Any]", table: "Callable[[list[Any]], str]", output: str) -> None:
+    from kubenexus.cli.printing import echo_data
+
+    if output == "json":
+        echo_data(items, "json")
+    else:
+        click.echo(table(items), nl=False)

@@ -59,6 +59,10 @@ class TlsContextFactory:
         self._made: ssl.SSLContext | None = None
         self._stamp: object = None
 
+    def for_server(self, authority: PemSource | None, *, insecure: bool) -> "TlsContextFactory":
+        """Returns a factory that shows the same client certificate to a server with another authority."""
+        return TlsContextFactory(authority, self._certificate, insecure=insecure)
+
     def check(self, now: float) -> None:
         """Raises ClientConfigError for errors that can be found before the first call, such as an expired
         certificate."""

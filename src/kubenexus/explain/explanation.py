@@ -4,7 +4,7 @@ The source is the planner's Decision; this module adds the table of the best nod
 is decided together with its gang.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -118,13 +118,15 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
     gangs: GangSettings | None = None,
     settings: TenantSettings | None = None,
     node_objects: Mapping[str, Node] | None = None,
+    visible: Callable[[str], bool] = lambda namespace: True,
 ) -> Explanation:
     """Decides for this pod as if it waited now; if it is in a gang, for all waiting members among `pods`.
 
     A bound or assumed pod is first removed from its node in `ledger`; the other pods stay. `gangs` and
     `settings` are the gang and tenant settings of its profile: a waiting pod must leave the capacity that is reserved
     for a gang before it in the queue. With `node_objects`, those that `ledger` was made of, it also computes what would
-    make a refused job start; the ledger is changed meanwhile and changed back.
+    make a refused job start; the ledger is changed meanwhile and changed back. `visible` says whether jobs of a
+    namespace may be named there.
     """
     gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
     settings = settings or tenant_settings({}, pod.spec.scheduler_name)
@@ -154,7 +156,7 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
             return reservation_ahead_of(outranking, pods, ledger, planner, gangs, settings)
 
         trials = Trials(ledger, planner, node_objects, pods, left_to_others, now)
-        starts_if = counterfactuals(found.job, decision, trials)
+        starts_if = counterfactuals(found.job, decision, trials, visible)
     return Explanation(
         pod.key,
         without_other_names(decision, namespace),

@@ -19,7 +19,7 @@ job waits for the flush.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
@@ -316,6 +316,10 @@ class SchedulingQueue:
 
     def __contains__(self, key: str) -> bool:
         return key in self._queued_jobs
+
+    def jobs(self) -> Iterable[QueuedJob]:
+        """Returns all jobs, with those in flight. The caller must not change them."""
+        return self._queued_jobs.values()
 
     def state(self, key: str) -> QueueState:
         queued = self._queued_jobs.get(key)

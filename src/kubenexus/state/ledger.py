@@ -149,6 +149,10 @@ class Ledger(KeptCapacity):
         record = self.pods.get(key)
         return dirty if record is None else dirty | self._remove(record)
 
+    def put_back(self, record: PodRecord) -> set[int]:
+        """Adds a record again that `remove_pod` removed: for trials on a ledger that belongs to the caller alone."""
+        return self._add(record)
+
     def block_unreadable_pod(self, key: str, node: str) -> set[int]:
         """Handles a pod that cannot be decoded or counted. If it is bound, its node accepts no new pods until the pod
         can be read or is gone. The earlier record no longer counts, so that the ledger equals one built from a list."""

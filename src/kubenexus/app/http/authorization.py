@@ -4,6 +4,8 @@ A bearer token is authenticated with a TokenReview. A client certificate was ver
 the TLS handshake. A request with neither is `system:anonymous`. A SubjectAccessReview then decides whether the user may
 `get` the path.
 
+The live API also reviews what objects the user may read.
+
 Answers are cached for ten seconds. To limit the load of unknown clients on the API server, 4 reviews run at a time, 32
 requests may wait, and further ones get 429.
 """
@@ -68,6 +70,14 @@ TOO_MANY: Final = AuthFailure(
 )
 
 
+class ResourceRight(NamedTuple):
+    """A verb on a kind of objects, in a namespace or ("") in all of them."""
+
+    verb: str
+    resource: str
+    namespace: str = ""
+
+
 class RequestAuthorizer:
     """Authorizes requests to the HTTP server, which calls `authorize` before each page. `allowed` are paths that need
     no authorization; a path may end in `*`."""
@@ -93,27 +103,45 @@ class RequestAuthorizer:
         token takes precedence."""
         if self.is_always_allowed(path):
             return None
+        wanted = {"nonResourceAttributes": {"path": path, "verb": verb}}
+        return await self._in_turn(wanted, f'{verb} path "{path}"', token, known)
+
+    async def authorize_reading(
+        self, right: ResourceRight, token: str = "", known: RequestUser | None = None
+    ) -> AuthFailure | None:
+        """Returns why the user of a request may not read these objects, None if the user may."""
+        attributes = {"verb": right.verb, "resource": right.resource, "namespace": right.namespace}
+        where = f'in namespace "{right.namespace}"' if right.namespace else "in all namespaces"
+        return await self._in_turn(
+            {"resourceAttributes": attributes}, f"{right.verb} {right.resource} {where}", token, known
+        )
+
+    async def _in_turn(
+        self, wanted: dict[str, Any], text: str, token: str, known: RequestUser | None
+    ) -> AuthFailure | None:
         if self._waiting >= WAITING:
             return TOO_MANY
         self._waiting += 1
         try:
             async with self._slots:
-                return await self._check(path, verb, token, known)
+                return await self._check(wanted, text, token, known)
         finally:
             self._waiting -= 1
 
-    async def _check(self, path: str, verb: str, token: str, known: RequestUser | None) -> AuthFailure | None:
+    async def _check(
+        self, wanted: dict[str, Any], text: str, token: str, known: RequestUser | None
+    ) -> AuthFailure | None:
         try:
             user = await self._authenticate(token) if token else known or ANONYMOUS
             if user is None:
                 return UNAUTHORIZED
-            problem = await self._denial(user, path, verb)
+            problem = await self._denial(user, wanted)
         except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError):
             # Without the cause: the client is not authenticated.
             return AuthFailure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "the API server could not be asked")
         if problem is None:
             return None
-        message = f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
+        message = f'forbidden: User "{user.username}" cannot {text}'
         return AuthFailure(HTTPStatus.FORBIDDEN, "Forbidden", f"{message}: {problem}" if problem else message)
 
     async def _authenticate(self, token: str) -> RequestUser | None:
@@ -124,13 +152,12 @@ class RequestAuthorizer:
             self._users.put(key, user if status.get("authenticated") is True else None)
         return self._users.get(key)
 
-    async def _denial(self, user: RequestUser, path: str, verb: str) -> str | None:
-        """Returns None if the user may read the path, otherwise the reason, which may be ""."""
-        key = b"\0".join((user.key, verb.encode(), path.encode(errors="replace")))
+    async def _denial(self, user: RequestUser, wanted: dict[str, Any]) -> str | None:
+        """Returns None if the user may do this, otherwise the reason, which may be ""."""
+        key = b"\0".join((user.key, msgspec.json.encode(wanted, order="deterministic")))
         if key not in self._rights:
-            wanted = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
-            wanted["nonResourceAttributes"] = {"path": path, "verb": verb}
-            status = await self._review(ACCESS_REVIEWS, wanted)
+            subject = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
+            status = await self._review(ACCESS_REVIEWS, subject | wanted)
             allowed = status.get("allowed") is True and status.get("denied") is not True
             self._rights.put(key, None if allowed else str(status.get("reason") or ""))
         return self._rights.get(key)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kubenexus.app.election.leader import LeaderElector
 from kubenexus.app.flags import Flags
+from kubenexus.app.http.api.live_api import LiveApi
 from kubenexus.app.http.health import Checks, Warnings
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.app.watch.watches import OUTDATED
@@ -24,8 +25,16 @@ log = logs.get("serving")
 class HttpEndpoints:
     """Opens and closes the ports that the flags name. Called by `app.process`."""
 
-    def __init__(self, document: KubeSchedulerConfiguration, flags: Flags, client: ApiClient, clock: Clock) -> None:
+    def __init__(
+        self,
+        document: KubeSchedulerConfiguration,
+        flags: Flags,
+        client: ApiClient,
+        clock: Clock,
+        live: LiveApi | None = None,
+    ) -> None:
         self._document, self._flags, self._client, self._clock = document, flags, client, clock
+        self._live = live
         self._server: object = None
 
     @property
@@ -49,7 +58,12 @@ class HttpEndpoints:
         checks = _checks(scheduler, self._client, elector)
         now, warnings = self._clock.now(), {"readyz": _warnings(scheduler, self._client)}
         content = ServedContent(checks, scheduler.metrics.text, self._document, self._clock, now, warnings=warnings)
-        self._server = server = HttpServer(content, RequestAuthorizer(self._client, self._clock))
+        authorizer = RequestAuthorizer(self._client, self._clock)
+        if self._live is None:
+            self._server = server = HttpServer(content, authorizer)
+        else:
+            add_routes, paths = self._live.open(scheduler, self._clock, authorizer)
+            self._server = server = HttpServer(content, authorizer, add_routes, paths)
         if flags.health_bind_address:
             host, port = parse_host_port(flags.health_bind_address)
             log.info("Serving health", port=await server.start_health(host, port))
@@ -59,6 +73,8 @@ class HttpEndpoints:
             log.info("Serving securely", address=flags.bind_address, port=port)
 
     async def close(self) -> None:
+        if self._live is not None:
+            await self._live.close()
         if self._server is not None:
             await self._server.stop()  # type: ignore[attr-defined]
 

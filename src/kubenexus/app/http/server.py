@@ -5,20 +5,22 @@ authorization by `RequestAuthorizer`.
 """
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from kubenexus.app.http import debug_pages, health
+from kubenexus.app.http.api.readers import Reader
+from kubenexus.app.http.api.request_problem import RequestProblem
 from kubenexus.app.http.authorization import AuthFailure, RequestAuthorizer, user_of_certificate
+from kubenexus.app.http.headers import HEADERS
 from kubenexus.app.http.health import Checks, Warnings
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.config.v1 import SCHEDULER, KubeSchedulerConfiguration
 
-HEADERS: Final = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
 PLACES: Final = ("livez", "readyz", "healthz")
 MORE: Final = ("/configz", "/metrics", "/statusz", "/version")
 
@@ -40,11 +42,19 @@ class ServedContent(msgspec.Struct, frozen=True):
 
 
 class HttpServer:
-    """Serves the pages on up to two ports. With `authorizer=None` requests are not authorized: for tests only."""
+    """Serves the pages on up to two ports. With `authorizer=None` requests are not authorized: for tests only.
+    `add_routes` adds further routes to the secured port."""
 
-    def __init__(self, content: ServedContent, authorizer: RequestAuthorizer | None) -> None:
+    def __init__(
+        self,
+        content: ServedContent,
+        authorizer: RequestAuthorizer | None,
+        add_routes: Callable[[web.Application], None] = lambda application: None,
+        more_paths: Sequence[str] = (),
+    ) -> None:
         self._content = content
         self._authorizer = authorizer
+        self._add_routes, self._more_paths = add_routes, more_paths
         self._runners: list[web.AppRunner] = []
 
     async def start_secure(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
@@ -64,7 +74,9 @@ class HttpServer:
         self._runners.clear()
 
     async def _start(self, application: web.Application, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=5.0)
+        runner = web.AppRunner(
+            application, access_log=None, handle_signals=False, shutdown_timeout=5.0, lingering_time=1.0
+        )
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port, ssl_context=tls).start()
@@ -82,6 +94,7 @@ class HttpServer:
         application.router.add_get("/configz", self._configz)
         application.router.add_get("/statusz", self._statusz)
         application.router.add_get("/version", self._version)
+        self._add_routes(application)
         return self._health(application)
 
     def _health(self, application: web.Application) -> web.Application:
@@ -101,7 +114,7 @@ class HttpServer:
         return _json(debug_pages.configz(self._content.configuration))
 
     async def _statusz(self, request: web.Request) -> web.Response:
-        paths = sorted((*(f"/{place}" for place in PLACES), *MORE))
+        paths = sorted((*(f"/{place}" for place in PLACES), *MORE, *self._more_paths))
         now = self._content.clock.now()
         return _text(200, debug_pages.statusz(self._content.component, self._content.started, now, paths))
 
@@ -119,16 +132,24 @@ class HttpServer:
             return await handler(request)
         except web.HTTPNotFound:
             return _text(404, "404 page not found\n")
+        except web.HTTPMethodNotAllowed:
+            return _text(405, "405 method not allowed\n")
+        except RequestProblem as problem:
+            return _json(problem.body, problem.status)
 
     async def _refusal(self, request: web.Request) -> AuthFailure | None:
         if self._authorizer is None:
             return None
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        bearer_token = token.strip() if scheme.lower() == "bearer" else ""
-        certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
-        return await self._authorizer.authorize(
-            request.path, request.method.lower(), bearer_token, user_of_certificate(certificate)
-        )
+        sender = request_reader(request, self._authorizer)
+        return await self._authorizer.authorize(request.path, request.method.lower(), sender.token, sender.known)
+
+
+def request_reader(request: web.Request, authorizer: RequestAuthorizer | None) -> Reader:
+    """Returns the sender of a request, by its bearer token or its client certificate."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    bearer_token = token.strip() if scheme.lower() == "bearer" else ""
+    certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
+    return Reader(authorizer, bearer_token, user_of_certificate(certificate))
 
 
 def parse_host_port(text: str) -> tuple[str, int]:

@@ -117,6 +117,10 @@ class FlightRecorder:
         """Called when the loop is idle: what was recorded survives the end of the process."""
         self._contained(self._writer.flush)
 
+    def silence(self) -> None:
+        """Records nothing from now on, and writes nothing that is buffered."""
+        self.failed = True
+
     def close(self) -> None:
         self._contained(self._writer.close)
 

@@ -108,15 +108,16 @@ class Trials:
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
         """Changes the ledger within the block."""
+        gone = [self.ledger.pods[key] for key in change.gone if key in self.ledger.pods]
         try:
             for node in change.nodes:
                 self.ledger.upsert_node(node)
-            for key in change.gone:
-                self.ledger.remove_pod(key)
+            for record in gone:
+                self.ledger.remove_pod(record.key)
             yield
         finally:
-            for key in change.gone:
-                self.ledger.upsert_pod(self.pods[key])
+            for record in gone:
+                self.ledger.put_back(record)
             for name in (node.metadata.name for node in change.nodes):
                 if name in self.nodes:
                     self.ledger.upsert_node(self.nodes[name])

@@ -1,0 +1,13 @@
+"""The paths of the live API, for the server and for clients."""
+
+from typing import Final
+
+ROOT: Final = "/api/v1"
+DECISIONS: Final = f"{ROOT}/decisions"
+DEVICES: Final = f"{ROOT}/devices"
+EXPLAIN: Final = f"{ROOT}/explain"
+JOBS: Final = f"{ROOT}/jobs"
+NODES: Final = f"{ROOT}/nodes"
+QUEUES: Final = f"{ROOT}/queues"
+WHATIF: Final = f"{ROOT}/whatif"
+PATHS: Final = (DECISIONS, DEVICES, EXPLAIN, JOBS, NODES, QUEUES, WHATIF)

@@ -1,0 +1,47 @@
+"""Questions that a package above `app` answers: `explain` decides about jobs that wait, or that do not exist yet."""
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from kubenexus.app.http.api.documents import WhatIfRequest
+from kubenexus.app.http.api.pages import PageQuery
+
+if TYPE_CHECKING:
+    from kubenexus.app.scheduler import Scheduler
+
+
+class ReaderRights(msgspec.Struct, frozen=True):
+    """`nodes`: the reader may list nodes. `all_pods`: the reader may list the pods of all namespaces."""
+
+    nodes: bool = False
+    all_pods: bool = False
+
+
+class ExplainQuery(msgspec.Struct, frozen=True):
+    """A pod, a gang, or an object that made pods, as `kubectl nexus why` takes it."""
+
+    namespace: str
+    name: str
+    kind: str = ""
+    nodes: int = 5
+    rights: ReaderRights = ReaderRights()
+
+
+class WhatIfQuery(msgspec.Struct, frozen=True):
+    """`namespace` is that of objects without one, and the only one unless the reader may list all pods."""
+
+    namespace: str
+    request: WhatIfRequest
+    rights: ReaderRights = ReaderRights()
+
+
+class LiveQuestions(Protocol):
+    """Each is called in a copy of the process and may change the scheduler's state there. Returns JSON, or raises
+    RequestProblem."""
+
+    def explain(self, scheduler: "Scheduler", query: ExplainQuery, now: float) -> bytes: ...
+
+    def whatif(self, scheduler: "Scheduler", query: WhatIfQuery, now: float) -> bytes: ...
+
+    def devices(self, scheduler: "Scheduler", query: PageQuery, node: str) -> bytes: ...

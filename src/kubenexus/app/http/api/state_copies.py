@@ -1,0 +1,246 @@
+"""Answers questions in a copy of the process, so that no answer delays the loop: the kernel copies what is written.
+
+    loop ── fork ─▶ copy ── fork ─▶ question 1 ─▶ frame
+                         └─ fork ─▶ question 2 ─▶ frame          frames go to the loop through a pipe
+
+The loop pays one fork for all questions that wait, at most four times a second. A copy shares no lock, no connection
+and no file with the process, and is the first that the kernel ends if memory is short. Each question has a copy of its
+own, so that it may change the ledger.
+"""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import struct
+import warnings
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple, NoReturn
+
+from kubenexus.app.http.api.request_problem import RequestProblem
+from kubenexus.base.clock import Clock
+
+Question = Callable[[], bytes]
+
+MAX_WAITING: Final = 64  # questions
+MAX_TOGETHER: Final = 32  # of one copy
+MIN_INTERVAL: Final = 0.25  # seconds between two copies
+MAX_SECONDS: Final = 15  # for one question
+MAX_ANSWER: Final = 16 << 20  # bytes
+MAX_MEMORY: Final = 1 << 30  # bytes that a copy may use beyond what the process has
+_FRAME: Final = struct.Struct("<HQ")  # an HTTP status, and the length of the body
+_CHUNK: Final = 1 << 18
+
+BUSY = RequestProblem(429, "TooManyRequests", "Too many requests, please try again later.")
+TOO_LONG = RequestProblem(504, "Timeout", f"the answer took longer than {MAX_SECONDS} seconds, or too much memory")
+FAILED = RequestProblem(500, "InternalError", "the question could not be answered")
+TOO_LARGE = RequestProblem(413, "RequestEntityTooLarge", "the answer is too large; ask for fewer items")
+
+
+class _Waiting(NamedTuple):
+    question: Question
+    answer: "asyncio.Future[bytes]"
+
+
+class StateCopies:
+    """Runs questions. `silence` is called first in each copy: what must not happen twice ends there."""
+
+    def __init__(self, clock: Clock, silence: Callable[[], None] = lambda: None) -> None:
+        self._clock, self._silence = clock, silence
+        self._waiting: deque[_Waiting] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._next = 0.0
+        self.copies = 0
+
+    async def answer(self, question: Question) -> bytes:
+        """Returns what `question` returns, in a copy of this process. Raises RequestProblem: what the question raised,
+        or that there are too many, or that it took too long."""
+        if len(self._waiting) >= MAX_WAITING:
+            raise BUSY
+        waiting = _Waiting(question, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._work())
+        return await waiting.answer
+
+    async def close(self) -> None:
+        """Ends the copies. What waits gets no answer."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        while self._waiting:
+            self._waiting.popleft().answer.cancel()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(max(0.0, self._next - self._clock.now()))
+            some = [self._waiting.popleft() for _ in range(min(MAX_TOGETHER, len(self._waiting)))]
+            some = [each for each in some if not each.answer.done()]  # the others have hung up
+            self._next = self._clock.now() + MIN_INTERVAL
+            try:
+                await self._ask(some)
+            finally:
+                for each in some:
+                    if not each.answer.done():
+                        each.answer.set_exception(FAILED)
+
+    async def _ask(self, some: list[_Waiting]) -> None:
+        reading, writing = os.pipe()
+        try:
+            pid = _fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            return
+        if not pid:
+            _copy([each.question for each in some], writing, self._silence)
+        os.close(writing)
+        self.copies += 1
+        try:
+            await _read(reading, [each.answer for each in some])
+        finally:
+            os.close(reading)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # it has ended, or nothing waits for it any more
+            await _reap(pid)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # The lease has a thread. A copy has none, and uses nothing that the thread may hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+# --- in the process --------------------------------------------------------------------------------------------------
+
+
+async def _read(fd: int, answers: "list[asyncio.Future[bytes]]") -> None:
+    """Reads one frame for each answer."""
+    loop, buffer, ended = asyncio.get_running_loop(), bytearray(), asyncio.Event()
+    pending = deque(answers)
+    os.set_blocking(fd, False)
+
+    def readable() -> None:
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return
+        buffer.extend(chunk)
+        while pending and len(buffer) >= _FRAME.size:
+            status, length = _FRAME.unpack_from(buffer)
+            if len(buffer) < _FRAME.size + length:
+                break
+            body = bytes(buffer[_FRAME.size : _FRAME.size + length])
+            del buffer[: _FRAME.size + length]
+            _settle(pending.popleft(), status, body)
+        if not chunk or not pending:
+            ended.set()
+
+    loop.add_reader(fd, readable)
+    try:
+        async with asyncio.timeout(MAX_SECONDS * len(answers) + 5.0):
+            await ended.wait()
+    except TimeoutError:
+        return
+    finally:
+        loop.remove_reader(fd)
+
+
+def _settle(answer: "asyncio.Future[bytes]", status: int, body: bytes) -> None:
+    if answer.done():
+        return
+    if status == 200:
+        answer.set_result(body)
+    else:
+        answer.set_exception(RequestProblem.of(status, body))
+
+
+async def _reap(pid: int) -> None:
+    """Waits for the end of a copy. The kernel takes milliseconds to free its memory."""
+    while True:
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                return
+        except ChildProcessError:
+            return
+        await asyncio.sleep(0.005)
+
+
+# --- in the copy -----------------------------------------------------------------------------------------------------
+
+
+def _copy(questions: list[Question], writing: int, silence: Callable[[], None]) -> NoReturn:
+    """Answers the questions one after the other, and ends. Never returns into the loop."""
+    try:
+        _leave(writing)
+        silence()
+        for question in questions:
+            pid = os.fork()
+            if not pid:
+                _answer(question, writing)
+            _, status = os.waitpid(pid, 0)
+            if status:  # ended by the alarm, or by the kernel
+                _write(writing, TOO_LONG.status, TOO_LONG.body)
+    finally:
+        os._exit(0)  # without handlers, buffers and destructors, which are those of the process
+
+
+def _leave(writing: int) -> None:
+    """Leaves all that is shared with the process: signals, sockets, files."""
+    signal.set_wakeup_fd(-1)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(each, signal.SIG_DFL)
+    signal.alarm((MAX_SECONDS + 1) * MAX_TOGETHER)
+    gc.disable()  # a collection would write into all objects, and so copy them
+    os.closerange(3, writing)
+    os.closerange(writing + 1, 1 << 20)
+    with suppress(OSError):
+        os.nice(10)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+
+
+def _answer(question: Question, writing: int) -> NoReturn:
+    status, body, code = FAILED.status, FAILED.body, 1
+    try:
+        signal.alarm(MAX_SECONDS)
+        _limit_memory()
+        try:
+            status, body = 200, question()
+            if len(body) > MAX_ANSWER:
+                status, body = TOO_LARGE.status, TOO_LARGE.body
+        except RequestProblem as problem:
+            status, body = problem.status, problem.body
+        except MemoryError:
+            status, body = TOO_LONG.status, TOO_LONG.body
+        except Exception as error:
+            _log(f"live API: {type(error).__name__}: {error}")
+        signal.alarm(0)
+        _write(writing, status, body)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _log(text: str) -> None:
+    """Writes a line to stderr. Loggers may hold files and locks of the process."""
+    with suppress(OSError):
+        os.write(2, f"{' '.join(text.split())[:2000]}\n".encode(errors="replace"))
+
+
+def _limit_memory() -> None:
+    with suppress(OSError, ValueError, IndexError):
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+        most = pages * resource.getpagesize() + MAX_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _write(fd: int, status: int, body: bytes) -> None:
+    left = memoryview(_FRAME.pack(status, len(body)) + body)
+    while left:
+        left = left[os.write(fd, left) :]

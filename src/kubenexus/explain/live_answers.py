@@ -1,0 +1,180 @@
+"""Answers questions about a running scheduler, in a copy of its process (`app.http.api.state_copies`).
+
+The ledger, the planners with their caches and the pods that wait are those of the scheduler at that moment, so the
+answer is what the scheduler would decide. Of pods on nodes it keeps no annotations: whether such a pod would be placed
+again is answered without them.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.job_key import namespace_of
+from kubenexus.app.http.api.pages import PageQuery
+from kubenexus.app.http.api.questions import ExplainQuery, ReaderRights, WhatIfQuery
+from kubenexus.app.http.api.request_problem import bad_request, forbidden, not_found
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config.gang_settings import GangSettings
+from kubenexus.explain import what_if
+from kubenexus.explain.cluster_dump import ClusterDump
+from kubenexus.explain.counterfactual.suggest import Counterfactuals, render_counterfactuals
+from kubenexus.explain.explanation import Explanation, explain
+from kubenexus.explain.find_pod import Target, find_pod
+from kubenexus.explain.manifest_pods import Manifest, read_manifest
+from kubenexus.explain.node_devices import NodeDeviceReport, device_reports
+from kubenexus.explain.what_if import Forecast, JobForecast
+from kubenexus.plan.decide import Planner
+
+if TYPE_CHECKING:
+    from kubenexus.app.scheduler import Scheduler
+
+PLACED = "it would be placed"
+# Suggestions that name no node and no property of one.
+_WITHOUT_NODES = frozenset({"topology", "constraint", "minimum", "priority"})
+
+
+class LiveExplanation(msgspec.Struct, frozen=True):
+    """Why a pod waits. `explanation` has all of it, and is None for a reader who may not list nodes; `starts_if` then
+    has no suggestions that name nodes."""
+
+    pod: str
+    placed: bool
+    message: str
+    bound: bool = False
+    starts_if: Counterfactuals | None = None
+    explanation: Explanation | None = None
+
+
+class LiveForecast(msgspec.Struct, frozen=True):
+    """What would become of jobs. `hidden_jobs` and `hidden_evictions` count those that the reader may not see."""
+
+    jobs: tuple[JobForecast, ...]
+    hidden_jobs: int = 0
+    hidden_evictions: int = 0
+
+
+class DevicePage(msgspec.Struct, frozen=True):
+    items: tuple[NodeDeviceReport, ...]
+    next: str = ""
+
+
+class LiveAnswers:
+    """Implements `app.http.api.questions.LiveQuestions`."""
+
+    def explain(self, scheduler: "Scheduler", query: ExplainQuery, now: float) -> bytes:
+        pods = known_pods(scheduler)
+        try:
+            pod = find_pod(Target(query.kind.lower(), "", query.name), query.namespace, pods, "the cluster")
+        except KubeNexusError:  # its message may name pods of other namespaces
+            what = query.kind or "pod or job"
+            raise not_found(f"{what} {query.name} does not exist in namespace {query.namespace}") from None
+        planner, gangs = _profile(scheduler, pod)
+        found = explain(
+            pod,
+            pods,
+            scheduler.ledger,
+            planner,
+            now,
+            nodes=query.nodes,
+            gangs=gangs,
+            node_objects=scheduler.cache.nodes,
+            visible=lambda namespace: query.rights.all_pods or namespace == query.namespace,
+        )
+        return msgspec.json.encode(_for_reader(found, query.rights))
+
+    def whatif(self, scheduler: "Scheduler", query: WhatIfQuery, now: float) -> bytes:
+        request, rights = query.request, query.rights
+        dump = ClusterDump(scheduler.ledger, known_pods(scheduler), dict(scheduler.cache.nodes), [], {})
+        added = tuple(f"{name}={number}" for name, number in request.add_nodes.items())
+        try:
+            changes = what_if.NodeChanges(
+                what_if.parse_added(added), request.remove_nodes, request.cordon, request.uncordon
+            )
+            pods = what_if.change_nodes(dump, changes)
+            if request.manifest:
+                manifest = read_manifest(request.manifest, "manifest", query.namespace, _priorities(dump.pods.values()))
+                _check_namespaces(manifest, query)
+                pods += what_if.add_manifest(dump, manifest)
+            else:
+                pods += what_if.waiting_pods(dump)
+            found = what_if.forecast(dump, pods, partial(_profile, scheduler), now)
+        except KubeNexusError as problem:
+            raise bad_request(str(problem)) from None
+        return msgspec.json.encode(_visible(found, query.namespace, rights))
+
+    def devices(self, scheduler: "Scheduler", query: PageQuery, node: str) -> bytes:
+        names = sorted(scheduler.ledger.nodes.row_of)
+        if node and node not in scheduler.ledger.nodes.row_of:
+            raise not_found(f"node {node} does not exist")
+        some: list[NodeDeviceReport] = []
+        for name in [node] if node else [each for each in names if each > query.after]:
+            some += [each for each in device_reports(scheduler.ledger, name) if node or each.devices or each.warnings]
+            if len(some) > query.limit:
+                break
+        more = some[query.limit - 1].node if len(some) > query.limit else ""
+        return msgspec.json.encode(DevicePage(tuple(some[: query.limit]), more))
+
+
+def known_pods(scheduler: "Scheduler") -> dict[str, Pod]:
+    """Returns all pods, those that wait with all their fields."""
+    pods = dict(scheduler.cache.pods)
+    waiting = [pod for queued in scheduler.queue.jobs() for pod in queued.job.pods]
+    waiting += [member.pod for member in scheduler.registry.members.values() if not member.node]
+    pods.update((pod.key, pod) for pod in waiting if pod.key in pods)
+    for key, record in scheduler.ledger.pods.items():  # assumed: the watch has not shown the node yet
+        pod = pods.get(key)
+        if pod is not None and not pod.spec.node_name:
+            pods[key] = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=record.node))
+    return pods
+
+
+def _profile(scheduler: "Scheduler", pod: Pod) -> tuple[Planner, GangSettings]:
+    name = pod.spec.scheduler_name
+    if name not in scheduler.planners:
+        raise not_found(f"pod {pod.key} is not one of this scheduler's: its spec.schedulerName is {name}")
+    return scheduler.planners[name], scheduler.gangs[name]
+
+
+def _for_reader(found: Explanation, rights: ReaderRights) -> LiveExplanation:
+    placed, message = found.placement is not None, found.decision.sentence(namespace_of(found.pod))
+    if rights.nodes:
+        return LiveExplanation(found.pod, placed, message, bool(found.bound), found.starts_if, found)
+    starts_if = found.starts_if
+    if starts_if is not None:
+        few = tuple(each for each in starts_if.suggestions if each.kind in _WITHOUT_NODES)
+        starts_if = msgspec.structs.replace(starts_if, suggestions=few)
+    return LiveExplanation(found.pod, placed, PLACED if placed else message, bool(found.bound), starts_if)
+
+
+def render_restricted(found: LiveExplanation) -> str:
+    """Returns the lines for a reader who may not list nodes."""
+    lines = [found.pod, "", f"WHY      {found.message}"]
+    return "\n".join([*lines, "", *render_counterfactuals(found.starts_if)]).rstrip() + "\n"
+
+
+def _priorities(pods: Iterable[Pod]) -> dict[str, int]:
+    """Returns the values of PriorityClasses, as admission wrote them into pods; the default is under ""."""
+    known = {pod.spec.priority_class_name: pod.spec.priority for pod in pods if pod.spec.priority_class_name}
+    return {"": 0, **known}
+
+
+def _check_namespaces(manifest: Manifest, query: WhatIfQuery) -> None:
+    """Raises RequestProblem for pods of other namespaces, unless the reader may list those."""
+    others = {pod.metadata.namespace for pod in manifest.pods} - {query.namespace}
+    if others and not query.rights.all_pods:
+        raise forbidden(f'the manifest has pods of other namespaces than "{query.namespace}"')
+
+
+def _visible(found: Forecast, namespace: str, rights: ReaderRights) -> LiveForecast:
+    if rights.all_pods:
+        return LiveForecast(found.jobs)
+    jobs, hidden = [], 0
+    for each in found.jobs:
+        if namespace_of(each.job) == namespace:
+            own = tuple(pod for pod in each.evicts if namespace_of(pod) == namespace)
+            hidden += len(each.evicts) - len(own)
+            jobs.append(msgspec.structs.replace(each, evicts=own))
+    return LiveForecast(tuple(jobs), len(found.jobs) - len(jobs), hidden)
