@@ -174,9 +174,21 @@ THREADS = define_key(
     on="Node",
     values=Int(least=1, most=8, example="2"),
     default=0,
-    otherwise="concluded from the CPUs in use",
+    otherwise="what Node Feature Discovery tells, else 2 unless the numbers of CPUs exclude it",
     kind=KeyKind.LABEL,
-    meaning="How many CPUs a core has; with `full-pcpus-only` a pod gets whole cores.",
+    meaning=(
+        "How many CPUs a core has; with `full-pcpus-only` a pod gets whole cores. "
+        "It also decides which CPUs init containers keep."
+    ),
+)
+
+MULTITHREADING = define_key(
+    "feature.node.kubernetes.io/cpu-hardware_multithreading",
+    on="Node",
+    values=Bool(),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="Node Feature Discovery: a core has two CPUs, or one.",
 )
 
 NFD = define_key(

@@ -3,8 +3,7 @@
 Two things: init containers are not listed there, but their CPUs, memory and devices stay taken until the pod ends;
 and memory blocks over several NUMA nodes tie these together. Both are found in one of two ways:
 
-1. The pods are admitted again, in order, on the empty machine. If that gives the amounts that the node reports, it is
-   what happened.
+1. The pods are admitted again (`replay.py`). If that gives the amounts that the node reports, it is what happened.
 2. Else (pods that have left made others go elsewhere) sets of NUMA nodes are searched for the pods, so that the sums
    are the reported ones.
 
@@ -16,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.api.numa.admission import Allocation, admit_to_managers
 from kubenexus.api.numa.machine import (
     RESTRICTED,
     SINGLE_NUMA_NODE,
@@ -30,96 +28,47 @@ from kubenexus.api.numa.machine import (
     union,
 )
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
+from kubenexus.api.numa.replay import Amounts, Step, in_use, replay, take_off
 from kubenexus.api.numa.take_cpus import take_packed
 
 _MAX_STEPS: Final = 2000  # of the search; a node that needs more keeps what can be said at least
 _ALIGNING: Final = frozenset({RESTRICTED, SINGLE_NUMA_NODE})  # policies that give all resources the same NUMA nodes
 
-Amounts = dict[str, list[int]]
-
 
 class Explained(msgspec.Struct, frozen=True):
-    """The usage with what the report hides. `steps`: the usage before the first pod and after each, if it is known
-    what each pod holds."""
+    """The usage with what the report hides. `steps`: the pods in the order of their admission, None if it is not known
+    what each holds."""
 
     usage: Usage
-    steps: tuple[Usage, ...] = ()
+    steps: tuple[Step, ...] | None = None
 
 
 def add_hidden(kubelet: Kubelet, machine: Machine, reported: Usage, pods: Sequence[PodDemand]) -> Explained:
     """Returns what the pods on a node hold. `pods` are in the order in which the kubelet admitted them."""
+    return explain(kubelet, machine, idle(machine), reported, in_use(machine, reported), pods)
+
+
+def explain(
+    kubelet: Kubelet, machine: Machine, start: Usage, visible: Usage, left: Amounts, pods: Sequence[PodDemand]
+) -> Explained:
+    """Returns what pods hold besides those whose usage is `start`. `left` is what a report lists of them, and `visible`
+    the usage with that and without what the report hides."""
     caring = [pod for pod in pods if pod.cares]
     if not caring:
-        return Explained(reported)
-    target = _used(machine, reported)
-    replayed = _replay(kubelet, machine, target, caring)
-    if replayed:
-        return Explained(replayed[-1], tuple(replayed) if len(caring) == len(pods) else ())
+        return Explained(visible)
+    steps = replay(kubelet, machine, start, left, caring)
+    if steps is not None:
+        return Explained(steps[-1].after, tuple(steps) if len(caring) == len(pods) else None)
     if not (kubelet.static_cpus or kubelet.static_memory):
-        return Explained(reported)
-    usage = reported.copy()
+        return Explained(visible)
+    usage = visible.copy()
     for zone in range(machine.zones):
-        usage.blocks[zone] = int(any(target.get(kind, (0,) * machine.zones)[zone] for kind in machine.memory))
-    found = _Search(kubelet, machine, target, [*_units(kubelet, caring)]).run()
+        if any(left.get(kind, (0,) * machine.zones)[zone] for kind in machine.memory):
+            usage.blocks[zone] = max(usage.blocks[zone], 1)
+    found = _Search(kubelet, machine, left, [*_units(kubelet, caring)], start).run()
     for unit, zones in found or ():
         _hold(machine, usage, unit, zones, zones if kubelet.policy in _ALIGNING else machine.all_zones)
     return Explained(usage)
-
-
-def _used(machine: Machine, usage: Usage) -> Amounts:
-    """Returns what is in use on each NUMA node, by resource; `cpu` are the exclusive CPUs."""
-    allocatable = idle(machine)
-    used: Amounts = {"cpu": [(cpus & allocatable.cpus & ~usage.cpus).bit_count() for cpus in machine.cpus.numa]}
-    for kind, whole in allocatable.memory.items():
-        used[kind] = [total - left for total, left in zip(whole, usage.memory[kind], strict=True)]
-    for resource, whole_set in allocatable.devices.items():
-        used[resource] = _by_zone(machine, resource, whole_set & ~usage.devices[resource])
-    return used
-
-
-def _by_zone(machine: Machine, resource: str, chosen: int) -> list[int]:
-    devices = machine.devices[resource]
-    zones = [devices[index].numa for index in each_bit(chosen)]
-    return [sum(numa >> zone & 1 for numa in zones) for zone in range(machine.zones)]
-
-
-def _replay(kubelet: Kubelet, machine: Machine, target: Amounts, pods: Sequence[PodDemand]) -> list[Usage]:
-    """Returns the usage before and after admitting each pod again; nothing unless the visible part is the target."""
-    usage = idle(machine)
-    left = {name: amounts.copy() for name, amounts in target.items()}
-    steps = [usage.copy()]
-    for pod in pods:
-        said = admit_to_managers(pod, kubelet, machine, usage)
-        if not said.admitted:
-            return []
-        steps.append(usage.copy())
-        for container in pod.containers:
-            if not container.leaves_for_reuse and not _deduct(machine, left, said.containers[container.name]):
-                return []
-    return [] if any(amount for amounts in left.values() for amount in amounts) else steps
-
-
-def _deduct(machine: Machine, left: Amounts, allocation: Allocation) -> bool:
-    """Takes an allocation off the amounts that are left to explain. Returns False if it is too much."""
-    for zone, cpus in enumerate(machine.cpus.numa):
-        left["cpu"][zone] -= (cpus & allocation.cpus).bit_count()
-    for resource, chosen in allocation.devices.items():
-        for zone, number in enumerate(_by_zone(machine, resource, chosen)):
-            left[resource][zone] -= number
-    for block in allocation.memory:
-        size = _take_off(left[block.type], members(block.zones), block.size) if block.type in left else block.size
-        if size:
-            return False
-    return all(amount >= 0 for amounts in left.values() for amount in amounts)
-
-
-def _take_off(row: list[int], zones: Sequence[int], amount: int) -> int:
-    """Takes an amount off the NUMA nodes, from the first on. Returns what is more than they have."""
-    for zone in zones:
-        part = min(row[zone], amount)
-        row[zone] -= part
-        amount -= part
-    return amount
 
 
 class _Unit(msgspec.Struct, frozen=True):
@@ -172,12 +121,14 @@ def _amounts(container: ContainerDemand) -> list[tuple[str, int]]:
 class _Search:
     """Looks for a set of NUMA nodes for each unit, so that everything in use is explained."""
 
-    def __init__(self, kubelet: Kubelet, machine: Machine, target: Amounts, units: Sequence[_Unit]) -> None:
+    def __init__(
+        self, kubelet: Kubelet, machine: Machine, target: Amounts, units: Sequence[_Unit], start: Usage
+    ) -> None:
         self.machine = machine
         self.aligned = kubelet.policy in _ALIGNING
         self.counted = frozenset(target) if self.aligned else frozenset(machine.memory)
         self.left = {name: amounts.copy() for name, amounts in target.items()}
-        self.groups = [0] * machine.zones
+        self.groups = [group if blocks else 0 for group, blocks in zip(start.groups, start.blocks, strict=True)]
         self.capacity = {kind: set_sums(amounts) for kind, amounts in machine.memory.items()}
         self.capacity["cpu"] = set_sums([cpus.bit_count() for cpus in machine.cpus.numa])
         # Units that need several NUMA nodes come last: how they spread is not known, they get what is left.
@@ -242,7 +193,7 @@ class _Search:
             row = self.left[name]
             if name in self.machine.devices and not any(device.numa for device in self.machine.devices[name]):
                 continue
-            if _take_off(row, inside, amount):
+            if take_off(row, inside, amount):
                 return False
         return True
 
@@ -259,7 +210,7 @@ def _hold(machine: Machine, usage: Usage, unit: _Unit, zones: int, near: int) ->
             free = union(machine.cpus.numa[zone] for zone in members(near)) & usage.cpus
             usage.cpus &= ~take_packed(machine.cpus, free, min(amount, free.bit_count()))
         elif name in usage.memory:
-            _take_off(usage.memory[name], inside, amount)
+            take_off(usage.memory[name], inside, amount)
         elif name in machine.devices:
             close = [index for index in each_bit(usage.devices[name]) if machine.devices[name][index].numa & zones]
             for index in close[:amount]:

@@ -60,15 +60,14 @@ NO_OPTIONS: Final = KubeletOptions()
 
 
 class ReportedNode(msgspec.Struct, frozen=True, gc=False):
-    """What a node tells about its NUMA nodes. `ids` are their numbers, by position. `steps`: see `hidden.Explained`.
-    `visible` is the usage without what the report hides."""
+    """What a node tells about its NUMA nodes. `ids` are their numbers, by position. `visible` is the usage without what
+    the report hides."""
 
     kubelet: Kubelet
     machine: Machine
     usage: Usage
     ids: tuple[int, ...]
     visible: Usage
-    steps: tuple[Usage, ...] = ()
 
 
 class _Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +109,7 @@ def reported_node(
     memory = {kind: found for kind, found in amounts.items() if kind == MEMORY or kind.startswith("hugepages-")}
     threads = options.threads or _threads(options, cpus, pods)
     layout, reserved, free = _cpus(cpus if static else None, len(zones), threads, _distances(zones))
-    devices, free_devices = _devices(amounts, totals, len(zones))
+    devices, free_devices = _devices(amounts, totals)
     policy, pod_scope = _policy(nrt)
     kubelet = Kubelet(
         policy=policy,
@@ -132,13 +131,9 @@ def reported_node(
         free_devices,
     )
     found = ReportedNode(kubelet, machine, usage, ids, usage)
-    return with_hidden(found, pods) if hidden else found
-
-
-def with_hidden(reported: ReportedNode, pods: Sequence[PodDemand]) -> ReportedNode:
-    """Returns the same node with what its report hides, found from the pods on it."""
-    explained = add_hidden(reported.kubelet, reported.machine, reported.visible, pods)
-    return msgspec.structs.replace(reported, usage=explained.usage, steps=explained.steps)
+    if not hidden:
+        return found
+    return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods).usage)
 
 
 def _zones(nrt: NodeResourceTopology) -> list[Zone]:
@@ -185,16 +180,19 @@ def _distances(zones: Sequence[Zone]) -> tuple[tuple[int, ...], ...]:
 
 
 def _threads(options: KubeletOptions, cpus: _Amounts | None, pods: Sequence[PodDemand]) -> int:
-    """Returns how many CPUs a core has where nothing tells. Only `full-pcpus-only` depends on it.
+    """Returns how many CPUs a core has where nothing tells: two, as most servers have, unless numbers exclude it.
 
-    Under that option an odd number of CPUs in use, or of one container, shows that a core has one. So do single CPUs
-    that are reserved on several NUMA nodes: on cores of two, the other one would be lost.
+    Under `full-pcpus-only` an odd number of CPUs in use, or of one container, shows that a core has one. So do single
+    CPUs that are reserved on several NUMA nodes: on cores of two, the other one would be lost. Without that option the
+    number decides only which CPUs init containers keep.
     """
-    if not options.full_cores_only or cpus is None:
+    if cpus is None or any(number % 2 for number in cpus.capacity):
         return 1
+    if not options.full_cores_only:
+        return 2
     taken = [total - left for total, left in zip(cpus.allocatable, cpus.available, strict=True)]
     alone = sum((total - left) % 2 for total, left in zip(cpus.capacity, cpus.allocatable, strict=True))
-    odd = any(number % 2 for number in (*taken, *cpus.capacity))
+    odd = any(number % 2 for number in taken)
     return 1 if odd or alone > 1 or any(each.cpus % 2 for pod in pods for each in pod.containers) else 2
 
 
@@ -233,9 +231,7 @@ def _row(first: int, number: int) -> int:
     return ((1 << number) - 1) << first
 
 
-def _devices(
-    amounts: Mapping[str, _Amounts], totals: Totals, zones: int
-) -> tuple[dict[str, tuple[Device, ...]], dict[str, int]]:
+def _devices(amounts: Mapping[str, _Amounts], totals: Totals) -> tuple[dict[str, tuple[Device, ...]], dict[str, int]]:
     """Returns the devices of each resource, and which are free: those in use come first on each NUMA node."""
     devices: dict[str, tuple[Device, ...]] = {}
     free: dict[str, int] = {}

@@ -7,21 +7,23 @@ A report is some seconds old. A pod that was placed after it takes from the row 
 the report, it is known what each holds, and that is free as soon as the pod is gone; else with the next report.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.api.numa.admission import Admission, admit_to_managers
+from kubenexus.api.numa.admission import Admission, Allocation, admit_to_managers
 from kubenexus.api.numa.machine import MAX_NUMA_NODES, Kubelet, Machine, Usage
 from kubenexus.api.numa.many_nodes import NumaTable
 from kubenexus.api.numa.pod_demand import PodDemand
-from kubenexus.api.numa.reported_node import ReportedNode, with_hidden
+from kubenexus.api.numa.replay import listed
+from kubenexus.api.numa.reported_node import ReportedNode
 from kubenexus.base.arrays import grow
+from kubenexus.state.numa.explaining import Explanation, explanation
 from kubenexus.state.numa.frame import PLENTY, Frame, RowTotals, make_frame
-from kubenexus.state.numa.holdings import Holding, difference, explains, pod_name, usage_of, without
+from kubenexus.state.numa.holdings import Holding, difference, pod_name, without
 from kubenexus.state.numa.zone_states import NO_ZONE, ZoneStates
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.undo_log import UndoLog
@@ -47,6 +49,16 @@ class RowNuma(msgspec.Struct):
     totals: RowTotals = RowTotals(0, 0, {})
 
 
+class _Answer(NamedTuple):
+    """What a kubelet says to a pod: the usage then, or why it refuses the pod. The machine is kept alive: its identity
+    is part of what the answer is found by."""
+
+    machine: Machine
+    usage: Usage | None
+    reason: str
+    listed: tuple[Allocation, ...] = ()
+
+
 class NumaColumns:
     """Rows without a report cost nothing. `layouts[row]` is the configuration of a row's kubelet, -1 without a report.
     `codes[:, row]` are the states of its NUMA nodes."""
@@ -63,7 +75,7 @@ class NumaColumns:
         self._resources: set[str] = set()  # that have columns
         self._machines: dict[Any, Machine] = {}  # equal machines share one object
         self._frames: dict[Any, Frame] = {}
-        self._remembered: dict[Any, tuple[Machine, Usage | None, str]] = {}
+        self._remembered: dict[Any, _Answer] = {}
         self._distances: Amounts | None = None  # of rows whose kubelet looks at them
         self._in_use = 0  # NUMA nodes of all rows
         self.contradicted: set[int] = set()  # rows whose kubelet refused a pod that we expected it to admit
@@ -101,10 +113,11 @@ class NumaColumns:
             self._begin()
         reported = msgspec.structs.replace(reported, machine=self._interned(reported.machine))
         layout = self.states.kind(reported.machine.zones, reported.kubelet)
-        usage, held = self._explained(row, reported, [record for record in seen if record.numa is not None])
-        unknown = frozenset(() if held else (pod_name(record) for record in seen if record.numa is not None))
+        pods = {pod_name(record): record.numa for record in seen if record.numa is not None}
+        found = self._explained(row, reported, pods)
         self.clear(row)
         frame = self._frame(reported, layout)
+        usage, held, unknown = found.usage, found.held, frozenset(pods.keys() - found.held.keys())
         here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held)
         self.layouts[row] = layout
         self.threads[row] = frame.threads
@@ -136,25 +149,11 @@ class NumaColumns:
             found = self._frames[key] = make_frame(reported, layout, self._has_columns)
         return found
 
-    def _explained(
-        self, row: int, reported: ReportedNode, seen: Sequence[PodRecord]
-    ) -> tuple[Usage, dict[str, Holding]]:
-        """Returns the usage by the report, and what each pod holds if that is known: as predicted when the pods were
-        placed, if the report agrees, or by admitting them again."""
-        names = [pod_name(record) for record in seen]
-        demands = [record.numa for record in seen if record.numa is not None]
+    def _explained(self, row: int, reported: ReportedNode, pods: Mapping[str, PodDemand]) -> Explanation:
         before = self._rows.get(row)
-        if before is not None and before.reported.machine is reported.machine and names:
-            known = [before.holdings[name] for name in names if name in before.holdings]
-            usage = usage_of(reported.machine, known)
-            if len(known) == len(names) and explains(reported.machine, usage, reported.visible, demands):
-                return usage, dict(zip(names, known, strict=True))
-        reported = with_hidden(reported, demands)
-        steps = reported.steps
-        if len(steps) == len(names) + 1:
-            pairs = zip(names, steps, steps[1:], strict=False)
-            return reported.usage, {name: difference(one, other) for name, one, other in pairs}
-        return reported.usage, {}
+        if before is None or before.reported.machine is not reported.machine:
+            return explanation(reported, pods, {}, {})
+        return explanation(reported, pods, before.holdings, before.explained)
 
     def clear(self, row: int) -> bool:
         """Removes the report of a row. Returns whether there was one."""
@@ -209,23 +208,27 @@ class NumaColumns:
 
     def after(self, here: RowNuma, usage: Usage, demand: PodDemand) -> Usage | None:
         """Returns the usage once a pod has been admitted, None if it is refused."""
-        return self._asked(here, usage, demand)[1]
+        return self._asked(here, usage, demand).usage
 
     def refusal(self, here: RowNuma, demand: PodDemand) -> str:
         """Returns the reason for which the kubelet of a row would refuse one more pod; "" if it would not."""
-        return self._asked(here, here.usage, demand)[2]
+        return self._asked(here, here.usage, demand).reason
 
-    def _asked(self, here: RowNuma, usage: Usage, demand: PodDemand) -> tuple[Machine, Usage | None, str]:
+    def _asked(self, here: RowNuma, usage: Usage, demand: PodDemand) -> _Answer:
         """Equal questions are answered once: equal nodes ask them, and filter, assign and the ledger in turn."""
         reported = here.reported
         key = (id(reported.machine), here.layout, demand, _usage_key(usage))
         known = self._remembered.get(key)
         if known is None:
             fresh = usage.copy()
-            reason = admit_to_managers(demand, reported.kubelet, reported.machine, fresh).reason
+            said = admit_to_managers(demand, reported.kubelet, reported.machine, fresh)
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            known = self._remembered[key] = (reported.machine, None if reason else fresh, reason)
+            known = self._remembered[key] = (
+                _Answer(reported.machine, None, said.reason)
+                if said.reason
+                else _Answer(reported.machine, fresh, "", listed(demand, said))
+            )
         return known
 
     def _change(self, row: int, change: Callable[[RowNuma], None], undo: UndoLog | None) -> None:
@@ -249,11 +252,11 @@ class NumaColumns:
         if record.numa is None or name in here.unknown or name in here.holdings:
             return
         old = here.usage
-        fresh = self.after(here, old, record.numa)
-        if fresh is None:
+        answer = self._asked(here, old, record.numa)
+        if answer.usage is None:
             return
-        here.usage = fresh
-        here.holdings = {**here.holdings, name: difference(old, fresh)}
+        here.usage = answer.usage
+        here.holdings = {**here.holdings, name: difference(old, answer.usage, answer.listed)}
 
     @staticmethod
     def _give_back(here: RowNuma, name: str) -> None:

@@ -1,23 +1,26 @@
 """What single pods hold on the NUMA nodes of their row."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
-from kubenexus.api.numa.machine import Machine, Usage, idle
-from kubenexus.api.numa.many_nodes import devices_by_zone
+from kubenexus.api.numa.admission import Allocation
+from kubenexus.api.numa.machine import Machine, Usage, each_bit, idle
 from kubenexus.api.numa.pod_demand import PodDemand
+from kubenexus.api.numa.replay import Amounts, deduct, in_use
 from kubenexus.state.pods import PodRecord
 
 
 class Holding(msgspec.Struct, frozen=True, gc=False):
-    """What a pod takes of its row, init containers included. `groups` are those of its memory blocks."""
+    """What a pod takes of its row, init containers included. `groups` are those of its memory blocks. `listed` is the
+    part that a report lists."""
 
     cpus: int
     memory: dict[str, list[int]]
     blocks: list[int]
     groups: list[int]
     devices: dict[str, int]
+    listed: tuple[Allocation, ...] = ()
 
 
 def pod_name(record: PodRecord) -> str:
@@ -25,8 +28,8 @@ def pod_name(record: PodRecord) -> str:
     return record.uid or record.key
 
 
-def difference(old: Usage, fresh: Usage) -> Holding:
-    """Returns what was taken between two usages."""
+def difference(old: Usage, fresh: Usage, listed: tuple[Allocation, ...]) -> Holding:
+    """Returns what a pod took that made one usage of another."""
     return Holding(
         old.cpus & ~fresh.cpus,
         {
@@ -36,6 +39,7 @@ def difference(old: Usage, fresh: Usage) -> Holding:
         [after - before for before, after in zip(old.blocks, fresh.blocks, strict=True)],
         list(fresh.groups),
         {resource: devices & ~fresh.devices[resource] for resource, devices in old.devices.items()},
+        listed,
     )
 
 
@@ -70,29 +74,42 @@ def usage_of(machine: Machine, holdings: Iterable[Holding]) -> Usage:
     return usage
 
 
-def explains(machine: Machine, usage: Usage, report: Usage, pods: Sequence[PodDemand]) -> bool:
-    """Returns whether a usage is what a node reports, except for what init containers keep: that is not reported."""
-    for name, ours, theirs in _compared(machine, usage, report):
-        if any(left > told for left, told in zip(ours, theirs, strict=True)):
-            return False
-        whole = in_all(machine, name)
-        running = sum(lasting(pod, name) for pod in pods)
-        if whole - sum(theirs) != running:
-            return False
-        if not any(each.leaves_for_reuse for pod in pods for each in pod.containers) and ours != theirs:
-            return False
-    return True
+def left_to_explain(machine: Machine, report: Usage, holdings: Iterable[Holding]) -> Amounts | None:
+    """Returns what a report has in use besides what it lists of these pods; None if it has less than these."""
+    left = in_use(machine, report)
+    for held in holdings:
+        for allocation in held.listed:
+            if not deduct(machine, left, allocation):
+                return None
+    return left
 
 
-def _compared(machine: Machine, usage: Usage, report: Usage) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Yields for each resource what is free on each NUMA node, by a usage and by the report."""
-    numa = machine.cpus.numa
-    yield "cpu", [(cpus & usage.cpus).bit_count() for cpus in numa], [(cpus & report.cpus).bit_count() for cpus in numa]
-    for kind in machine.memory:
-        yield kind, usage.memory[kind], report.memory[kind]
-    for resource in machine.devices:
-        ours, theirs = usage.devices[resource], report.devices[resource]
-        yield resource, devices_by_zone(machine, resource, ours), devices_by_zone(machine, resource, theirs)
+def with_taken(machine: Machine, usage: Usage, taken: Amounts, report: Usage) -> Usage:
+    """Returns the usage once these amounts are taken as well, the first CPUs and devices of each NUMA node. Of devices
+    without a NUMA node no more are left than by the report."""
+    fresh = usage.copy()
+    for zone, cpus in enumerate(machine.cpus.numa):
+        fresh.cpus &= ~_first(fresh.cpus & cpus, taken["cpu"][zone])
+    for kind, amounts in fresh.memory.items():
+        fresh.memory[kind] = [max(left - amount, 0) for left, amount in zip(amounts, taken[kind], strict=True)]
+    for resource, devices in machine.devices.items():
+        free = fresh.devices[resource]
+        for zone, number in enumerate(taken[resource]):
+            free &= ~_first(sum(1 << index for index in each_bit(free) if devices[index].numa >> zone & 1), number)
+        loose = sum(1 << index for index in each_bit(free) if not devices[index].numa)
+        told = sum(1 for index in each_bit(report.devices[resource]) if not devices[index].numa)
+        fresh.devices[resource] = free & ~_first(loose, max(loose.bit_count() - told, 0))
+    return fresh
+
+
+def _first(bits: int, number: int) -> int:
+    """Returns the first bits of a set, at most `number`."""
+    chosen = 0
+    for index, bit in enumerate(each_bit(bits)):
+        if index >= number:
+            break
+        chosen |= 1 << bit
+    return chosen
 
 
 def in_all(machine: Machine, name: str) -> int:
