@@ -57,8 +57,8 @@ class Ledger(KeptCapacity):
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
         self._inventory.set_facts(name, node_facts(node))
-        self._numa_reports.set_capacity(node)
-        if self.nodes.node_changes.mark == mark:
+        relabelled = self._numa_reports.set_node(node)
+        if self.nodes.node_changes.mark == mark and not relabelled:
             return set()
         self.generation += 1
         if not known:
@@ -66,6 +66,7 @@ class Ledger(KeptCapacity):
             self.nodes.set_blocked(row, name in self._blocked_nodes)
             if self._pods_by_node.on(name) or self.reservations.on(name):
                 self._recount(row)
+        if not known or relabelled:
             self._read_numa(name)
         return {row} | self._count_first(offered_first)
 
@@ -339,7 +340,8 @@ class Ledger(KeptCapacity):
 
     def _read_numa(self, node: str) -> None:
         """Reads what a node reports about its NUMA nodes, if anything, and counts pods that the report has not seen."""
-        if self._numa_reports.read(node, self._inventory.topology(node), self._pods_by_node.on(node)):
+        known = self._inventory
+        if self._numa_reports.read(node, known.topology(node), known.of(node), self._pods_by_node.on(node)):
             self.generation += 1
 
     def contradict_numa(self, node: str) -> str:
@@ -390,12 +392,9 @@ def _as_malformed(error: Exception) -> Malformed:
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
     """Returns whether two records of a pod count the same on its node, labels aside."""
-    return (one.priority, one.footprint, one.device_shares, one.terms, one.mounts, one.terminating, one.endless) == (
-        other.priority,
-        other.footprint,
-        other.device_shares,
-        other.terms,
-        other.mounts,
-        other.terminating,
-        other.endless,
-    )
+    return _counted(one) == _counted(other)
+
+
+def _counted(each: PodRecord) -> tuple[object, ...]:
+    parts = each.footprint, each.device_shares, each.terms, each.mounts, each.numa_kept_from
+    return (each.priority, each.terminating, each.endless, *parts)

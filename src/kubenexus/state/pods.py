@@ -16,6 +16,7 @@ from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
 from kubenexus.state.claims.store import ClaimAllocation
 from kubenexus.state.footprint import Footprint
+from kubenexus.state.numa.kept_zones import kept_from
 from kubenexus.state.victim_traits import NO_TRAITS, VictimTraits, saved_at, victim_traits
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
 
@@ -57,6 +58,7 @@ class PodRecord(msgspec.Struct, gc=False):
     mounts: PodVolumes | None = None
     volume_choices: tuple[VolumeChoice, ...] = ()
     numa: PodDemand | None = None  # what it wants of the managers of its kubelet
+    numa_kept_from: str = ""  # the pods that it keeps off its NUMA nodes (`numa.kept_zones`)
     claims: tuple[ClaimAllocation, ...] = ()  # that were allocated with it; others are in the status of their claim
     terminating: bool = False
     endless: bool = False
@@ -115,6 +117,7 @@ def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]
 
 def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: Any) -> PodRecord:
     meta, (terms, mounts, serving, devices) = pod.metadata, parts
+    traits = victim_traits(pod)
     return PodRecord(
         namespace=meta.namespace,
         name=meta.name,
@@ -128,12 +131,13 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         terms=terms,
         mounts=mounts,
         numa=_read(numa_demand, pod, None)[0],
+        numa_kept_from=kept_from(pod, traits.gang.key if traits.gang else ""),
         terminating=bool(meta.deletion_timestamp),
         endless=serving,
         started_at=parse_timestamp(pod.status.start_time, math.inf) if pod.status.start_time else math.inf,
         preempted=bool(meta.deletion_timestamp) and _is_preempted(pod),
         saved_at=saved_at(pod) if meta.annotations else 0.0,
-        traits=victim_traits(pod),
+        traits=traits,
     )
 
 

@@ -7,12 +7,16 @@ docs/numa-golden.md (`golden_page`).
 from collections.abc import Mapping
 from functools import partial
 
+from kubenexus.api.numa.labelled_node import labelled_topology
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import profile_plugins
 from kubenexus.plugins.numa.points import distance_points, node_points, zone_points
 from kubenexus.plugins.numa.request import NumaRequest, Wanted, is_intensive, stated_request
-from kubenexus.testing.builders import a_pod
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import Run, a_ledger
 from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
 from tests.golden_vectors import Vector
-from tests.plugins.numa.numa_cluster import GI, a_run
+from tests.plugins.numa.numa_cluster import GI, PROFILE, a_run
 
 OLD_KEY, NEW_KEY = "scheduling.kubenexus.io/numa-policy", "numa.scheduling.kubenexus.io/policy"
 AFFINITY = "scheduling.kubenexus.io/numa-affinity-node-id"
@@ -21,6 +25,7 @@ WHOLE: Row = (16, 16, 16)
 MEMORY: Row = (64 * GI, 64 * GI, 64 * GI)
 HALF: Row = (16, 16, 8)
 NOTHING: Mapping[str, str] = {}
+GANG = "pod-group.scheduling.kubenexus.io/name"
 
 
 def policy(key: str, value: str, kind: str = "service") -> str:
@@ -53,6 +58,45 @@ def filtered(
     nrt = an_nrt([{"cpu": free}, {"cpu": free}], "none")
     pod = a_numa_pod(guaranteed("main", cpu), name="p", annotations={OLD_KEY: said, **annotations})
     return "passes" if a_run(nrt, cpu=32).then([pod]).placements else "refused"
+
+
+def labelled(kind: str, cpus: str = "node-0-cpus", text: str = "0-15", memory: str = "68719476736") -> str:
+    """What the first NUMA node has by labels (or annotations) of its node: CPUs by this key, and memory."""
+    texts = {cpus: text, "node-0-memory": memory, "node-count": "1"}
+    keys = {f"numa.kubenexus.io/{key}": value for key, value in texts.items()}
+    zones = labelled_topology(*((keys, {}) if kind == "label" else ({}, keys))).zones
+    amounts = {each.name: int(each.available) for each in zones[0].resources} if zones else {}
+    return f"{amounts['cpu']} CPUs, {amounts['memory'] // GI} GiB" if amounts else "unknown"
+
+
+def gpus_left(key: str) -> str:
+    """Whether two GPUs of one NUMA node are found on a node with two on each, of which a pod on each holds one."""
+    labels = {f"gpu.kubenexus.io/{key.format(gpu)}": str(gpu // 2) for gpu in range(4)}
+    labels |= {f"numa.kubenexus.io/node-{zone}-cpu-count": "8" for zone in (0, 1)}
+    labels["numa.kubenexus.io/node-count"] = "2"
+    ledger = a_ledger([a_node("n", cpu=16, memory="64Gi", resources={GPU: 4}, labels=labels)])
+    ledger.read_devices()
+    run = Run(ledger, Planner(profile_plugins(PROFILE)), {})
+    for name, number in (("a", 2), ("b", 1)):
+        run.then([a_numa_pod(guaranteed("main", "1", "1Gi", number), name=name, annotations={OLD_KEY: "best-effort"})])
+    pod = a_numa_pod(guaranteed("main", "1", "1Gi", 2), name="p", annotations={OLD_KEY: "single-numa-node"})
+    return "passes" if run.then([pod]).placements else "refused"
+
+
+def beside_member(nodes: int, *, deleted: bool = False) -> str:
+    """What NUMA node 0 counts as for a member that keeps off the others: a member is on NUMA node 0 of the first node.
+    With two nodes, that of the second one."""
+    run = a_run(*(an_nrt([{"cpu": WHOLE}, {"cpu": (16, 16, 0)}], name=f"n{number}") for number in range(nodes)), cpu=32)
+    notes = {"scheduling.kubenexus.io/gang-numa-spread": "isolated"}
+    labels = {GANG: "g", "pod-group.scheduling.kubenexus.io/min-available": "1"}
+    first, second = (
+        a_numa_pod(guaranteed("main", "2"), name=name, labels=labels, annotations=notes) for name in ("a", "b")
+    )
+    at = run.then([first]).placements["a"]
+    if deleted:
+        run.ledger.remove_pod(first.key)
+    found = run.then([second]).placements.get("b")
+    return "taken" if found is None or (nodes > 1 and found == at) else "free"
 
 
 POLICY_VECTORS = (
@@ -131,10 +175,44 @@ FILTER_VECTORS = (
         "NUMA-7",
     ),
 )
+LABEL_VECTORS = (
+    Vector("CPUs 0-15 in a label", partial(labelled, "label"), "16 CPUs, 64 GiB", "16 CPUs, 64 GiB"),
+    Vector(
+        "CPUs 0-15_32-47 in a label",
+        partial(labelled, "label", text="0-15_32-47"),
+        "unknown",
+        "32 CPUs, 64 GiB",
+        "NUMA-8",
+    ),
+    Vector(
+        "CPUs 0-15,32-47 in an annotation",
+        partial(labelled, "annotation", text="0-15,32-47"),
+        "unknown",
+        "32 CPUs, 64 GiB",
+        "NUMA-8",
+    ),
+    Vector(
+        "the number of CPUs alone",
+        partial(labelled, "label", "node-0-cpu-count", "48"),
+        "unknown",
+        "48 CPUs, 64 GiB",
+        "NUMA-8",
+    ),
+    Vector("memory 64Gi", partial(labelled, "label", memory="64Gi"), "unknown", "16 CPUs, 64 GiB", "NUMA-9"),
+    Vector("two GPUs where one is in use", partial(gpus_left, "numa-node-{}"), "passes", "refused", "NUMA-10"),
+    Vector("the same with the key of the guide", partial(gpus_left, "gpu{}-numa"), "passes", "refused", "NUMA-10"),
+)
+GANG_VECTORS = (
+    Vector("NUMA node 0 of the same node has a member", partial(beside_member, 1), "taken", "taken"),
+    Vector("NUMA node 0 of another node has a member", partial(beside_member, 2), "taken", "free", "NUMA-3"),
+    Vector("the member was deleted", partial(beside_member, 1, deleted=True), "taken", "free", "NUMA-3"),
+)
 SECTIONS = {
     "The policy of a pod": POLICY_VECTORS,
     "Memory bandwidth matters": MEMORY_VECTORS,
     "Points of distance": DISTANCE_VECTORS,
     "Score: two NUMA nodes of 16 CPUs and 64 GiB, distance 20": SCORE_VECTORS,
     "Filter: two NUMA nodes of 16 CPUs": FILTER_VECTORS,
+    "NUMA nodes by labels and annotations": LABEL_VECTORS,
+    "NUMA node 0 for a member of a gang with the spread isolated": GANG_VECTORS,
 }

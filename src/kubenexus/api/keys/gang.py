@@ -53,7 +53,6 @@ NUMA_SPREAD = define_key(
         "How members share the NUMA nodes of a machine: on as few as possible, evenly, or each on its own. "
         "`isolated` is about members of this gang; the NUMA policy of the same name is about every pod."
     ),
-    recognised_only=True,
 )
 
 POD_GROUP = define_key(

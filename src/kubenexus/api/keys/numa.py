@@ -93,7 +93,6 @@ CPUS = define_key(
     values=CpuList(),
     default=None,
     meaning="The CPUs of NUMA node i.",
-    recognised_only=True,
 )
 
 CPU_COUNT = define_key(
@@ -102,7 +101,6 @@ CPU_COUNT = define_key(
     values=Int(most=8192, example="32"),
     default=None,
     meaning="How many CPUs NUMA node i has, where their list is too long for a label.",
-    recognised_only=True,
 )
 
 MEMORY = define_key(
@@ -111,7 +109,6 @@ MEMORY = define_key(
     values=QuantityValue("bytes", "64Gi"),
     default=None,
     meaning="The memory of NUMA node i.",
-    recognised_only=True,
 )
 
 BANDWIDTH = define_key(
@@ -130,7 +127,6 @@ DISTANCE = define_key(
     values=Int(most=255, example="20"),
     default=None,
     meaning="The distance from NUMA node i to j as the firmware tells it: 10 is local.",
-    recognised_only=True,
 )
 
 GPU = define_key(

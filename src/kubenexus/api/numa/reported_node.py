@@ -13,6 +13,7 @@ import msgspec
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology, Zone
 from kubenexus.api.numa.hidden import add_hidden
 from kubenexus.api.numa.machine import (
+    BEST_EFFORT,
     MAX_NUMA_NODES,
     POLICIES,
     CpuLayout,
@@ -61,13 +62,14 @@ NO_OPTIONS: Final = KubeletOptions()
 
 class ReportedNode(msgspec.Struct, frozen=True, gc=False):
     """What a node tells about its NUMA nodes. `ids` are their numbers, by position. `visible` is the usage without what
-    the report hides."""
+    the report hides. `judged`: its kubelet is known, so that admissions are predicted."""
 
     kubelet: Kubelet
     machine: Machine
     usage: Usage
     ids: tuple[int, ...]
     visible: Usage
+    judged: bool = True
 
 
 class _Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -93,11 +95,13 @@ def reported_node(
     options: KubeletOptions = NO_OPTIONS,
     *,
     hidden: bool = True,
+    judged: bool = True,
 ) -> ReportedNode | None:
     """Returns what a node tells, or None if that is nothing to predict from. Raises Malformed.
 
     `pods` is what the pods want of the managers that the report has, in the order of their admission. `hidden`: add
-    what the report hides, which takes up to a few milliseconds.
+    what the report hides, which takes up to a few milliseconds. Without `judged`, pods count as on a kubelet that
+    aligns them as far as it can.
     """
     zones = _zones(nrt)
     if not zones:
@@ -110,7 +114,7 @@ def reported_node(
     threads = options.threads or _threads(options, cpus, pods)
     layout, reserved, free = _cpus(cpus if static else None, len(zones), threads, _distances(zones))
     devices, free_devices = _devices(amounts, totals)
-    policy, pod_scope = _policy(nrt)
+    policy, pod_scope = _policy(nrt) if judged else (BEST_EFFORT, False)
     kubelet = Kubelet(
         policy=policy,
         pod_scope=pod_scope,
@@ -130,7 +134,7 @@ def reported_node(
         [0] * len(zones),
         free_devices,
     )
-    found = ReportedNode(kubelet, machine, usage, ids, usage)
+    found = ReportedNode(kubelet, machine, usage, ids, usage, judged)
     if not hidden:
         return found
     return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods).usage)

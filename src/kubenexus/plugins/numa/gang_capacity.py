@@ -14,6 +14,7 @@ from kubenexus.api.numa.pod_demand import ContainerDemand
 from kubenexus.plugins.numa import own_policy
 from kubenexus.plugins.numa.class_rules import ClassRules
 from kubenexus.plugins.numa.judging import is_settled
+from kubenexus.plugins.numa.keeping_off import limited_room
 from kubenexus.plugins.numa.request import ISOLATED, RESTRICTED
 from kubenexus.state.numa.columns import NumaColumns, RowNuma
 from kubenexus.state.view import Nodes
@@ -27,8 +28,8 @@ def members_by_row(rules: ClassRules, nodes: Nodes) -> Any:
     codes, reporting = numa.codes[: numa.zones, where], numa.layouts[where] >= 0
     found = np.full(nodes.width, _UNLIMITED, np.int64)
     if rules.demand is not None:
-        members = _by_kubelet(rules, numa, codes, where) if rules.simple else np.ones(nodes.width, np.int64)
-        found = np.where(reporting, members, found)
+        members = _by_kubelet(rules, nodes, codes) if rules.simple else np.ones(nodes.width, np.int64)
+        found = np.where(reporting & numa.judged[where] if numa.unjudged else reporting, members, found)
     if rules.own:
         found = np.where(reporting, np.minimum(found, _by_policy(rules, numa, codes)), found)
     return found
@@ -49,11 +50,12 @@ def surely_admitted(rules: ClassRules, numa: NumaColumns, row: int, here: RowNum
     return sum(each.room.row(numa.states, codes)) >= members
 
 
-def _by_kubelet(rules: ClassRules, numa: NumaColumns, codes: Any, where: Any) -> Any:
+def _by_kubelet(rules: ClassRules, nodes: Nodes, codes: Any) -> Any:
+    numa, where = nodes.columns.numa, nodes.where
     members = np.full(codes.shape[1], _UNLIMITED, np.int64)
     for each in rules.containers:
         bits = np.bitwise_or.reduce(each.bits.many(numa.states, codes), axis=0)
-        room = each.room.many(numa.states, codes).sum(axis=0, dtype=np.int64)
+        room = limited_room(rules, nodes, each.room.many(numa.states, codes)).sum(axis=0, dtype=np.int64)
         settled = (bits & each.decided) == each.decided
         members = np.where(settled, np.minimum(room, _by_totals(each.demand, numa, where)), 1)
     return members

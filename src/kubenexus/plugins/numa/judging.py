@@ -34,19 +34,23 @@ def judge_rows(rules: ClassRules, nodes: Nodes) -> Refusals:
     unaligned = np.zeros(nodes.width, np.bool_)
     lacking, broken = unaligned.copy(), unaligned.copy()
     reporting = numa.layouts[where] >= 0
+    judged = reporting & numa.judged[where] if numa.unjudged else reporting
     for each in rules.containers:
         bits = np.bitwise_or.reduce(each.bits.many(numa.states, codes), axis=0)
         settled = (bits & each.decided) == each.decided
         fits = (bits & FITS) > 0
         unaligned |= settled & ~fits
         lacking |= settled & fits & _lacks(each.demand, numa, where)
-        open_rows = reporting & ~settled
+        open_rows = judged & ~settled
         if any_true(open_rows):
             at = np.flatnonzero(open_rows)
             rows = nodes.table_rows()[at]
             unaligned[at], lacking[at] = _in_full(each.demand, numa, rows, unaligned[at], lacking[at])
     if rules.own:
         broken = reporting & _broken(rules, numa, codes)
+    if numa.unjudged:
+        unaligned &= judged
+        lacking &= judged
     return Refusals(unaligned, lacking & ~unaligned, broken)
 
 
@@ -54,7 +58,7 @@ def judge_one(rules: ClassRules, numa: NumaColumns, row: int, here: RowNuma) -> 
     """The same for one row."""
     codes, states = numa.codes_of(row), numa.states
     unaligned = lacking = False
-    for each in rules.containers:
+    for each in rules.containers if here.reported.judged else ():
         bits = 0
         for value in each.bits.row(states, codes):
             bits |= value

@@ -29,9 +29,10 @@ from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
-from kubenexus.plugins.numa.class_rules import rules_of
+from kubenexus.plugins.numa.class_rules import ClassRules, rules_of
 from kubenexus.plugins.numa.gang_capacity import members_by_row, surely_admitted
 from kubenexus.plugins.numa.judging import judge_one, judge_rows, score_one, score_rows
+from kubenexus.plugins.numa.keeping_off import all_keep_off, kept_off_rows, one_is_kept_off
 from kubenexus.plugins.numa.request import NAME, numa_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.numa.columns import NumaColumns, RowNuma
@@ -40,6 +41,7 @@ from kubenexus.state.view import Nodes, OneNode
 NO_ALIGNMENT: Final = Reason("node(s) didn't have NUMA nodes that the kubelet could align the pod on")
 NO_ROOM: Final = Reason("node(s) didn't have the exclusive CPUs, memory or devices on their NUMA nodes")
 NOT_KEPT: Final = Reason("node(s) couldn't keep the pod's NUMA policy")
+KEPT: Final = Reason("node(s) would have put the pod on a NUMA node that pods keep for themselves")
 UNKNOWN: Final = 50
 
 
@@ -80,6 +82,18 @@ class NUMATopology:
         verdict.reject(found.unaligned, NO_ALIGNMENT)
         verdict.reject(found.lacking, NO_ROOM)
         verdict.reject(found.broken, NOT_KEPT)
+        self._keep_off(rules, nodes, verdict)
+
+    def _keep_off(self, rules: ClassRules, nodes: Nodes, verdict: NodeVerdict) -> None:
+        numa = nodes.columns.numa
+        if isinstance(nodes, OneNode):
+            here = numa.of_row(nodes.row)
+            if here is not None and one_is_kept_off(rules, numa, nodes.row, here):
+                verdict.reject(True, KEPT)
+            return
+        refused = kept_off_rows(rules, nodes)
+        if refused is not None:
+            verdict.reject(refused & (numa.layouts[nodes.where] >= 0), KEPT)
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         if rules_of(pod).simple:
@@ -91,7 +105,11 @@ class NUMATopology:
         """Refuses the row if its kubelet would not admit so many of these pods, one after the other."""
         numa, rules = nodes.columns.numa, rules_of(pod)
         here = numa.of_row(row)
-        if here is None or rules.demand is None or surely_admitted(rules, numa, row, here, members):
+        if here is None or rules.demand is None or not here.reported.judged:
+            return [NO_ASSIGNMENT] * members
+        if not all_keep_off(rules, numa, row, here, members):
+            return Verdict(Code.UNSCHEDULABLE, (KEPT.text,))
+        if surely_admitted(rules, numa, row, here, members):
             return [NO_ASSIGNMENT] * members
         if _admitted(numa, here, rules.demand, members) < members:
             return Verdict(Code.UNSCHEDULABLE, (NO_ALIGNMENT.text,))

@@ -5,16 +5,20 @@ from typing import Any, Final, NamedTuple
 
 from kubenexus.api.classification.workload import WorkloadType
 from kubenexus.api.core import Pod
-from kubenexus.api.keys import numa
+from kubenexus.api.gangs.resolver import declared_gang
+from kubenexus.api.keys import gang, numa
 from kubenexus.api.keys.entry import KeyEntry
 from kubenexus.api.keys.reading import read_key
 from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
 from kubenexus.api.resource_names import CPU, MEMORY, is_extended
+from kubenexus.base.errors import Malformed
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.workload.signed import workload_of
+from kubenexus.state.numa.kept_zones import ALL_PODS
 
 NAME: Final = "NUMATopology"
 NONE, BEST_EFFORT, RESTRICTED, SINGLE, ISOLATED = "none", "best-effort", "restricted", "single-numa-node", "isolated"
+BALANCED: Final = "balanced"
 USUAL_WEIGHT: Final = 50
 INTENSIVE_MEMORY: Final = 16 << 30  # bytes, and per core a quarter of that
 _ENTRIES: Final[tuple[KeyEntry[Any], ...]] = (
@@ -35,7 +39,8 @@ Texts = tuple[tuple[str, str], ...]
 class NumaRequest(NamedTuple):
     """`policy` is the pod's own; `stated`: it is written on the pod. `resources` are those that it binds together,
     empty for the usual ones. `intensive` None: decided by the amount of memory. `pinned`: its kubelet has something to
-    align."""
+    align. `gang` is the key of its gang if the members keep off each other's NUMA nodes; `minimum` the number of
+    members that should be spread evenly."""
 
     policy: str = NONE
     stated: bool = False
@@ -45,6 +50,18 @@ class NumaRequest(NamedTuple):
     intensive: bool | None = None
     weight: int = USUAL_WEIGHT
     pinned: bool = False
+    gang: str = ""
+    minimum: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether two of these pods cannot share a NUMA node."""
+        return self.policy == ISOLATED or self.gang != ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Whose NUMA nodes are kept from this pod (`state.numa.kept_zones`)."""
+        return (ALL_PODS, self.gang) if self.gang else (ALL_PODS,)
 
 
 NOTHING: Final = NumaRequest()
@@ -65,7 +82,7 @@ def numa_request(pod: Pod) -> NumaRequest | None:
     pinned = numa_demand(pod) is not None
     if not pinned and not (stated.stated and stated.policy != NONE):
         return None
-    return stated._replace(pinned=pinned)
+    return _spread(pod, stated._replace(pinned=pinned))
 
 
 def stated_request(pod: Pod) -> NumaRequest:
@@ -77,6 +94,25 @@ def stated_request(pod: Pod) -> NumaRequest:
         batch = workload_of(pod).type in (WorkloadType.BATCH, WorkloadType.TRAINING)
         stated = stated._replace(policy=SINGLE if batch else NONE)
     return stated
+
+
+def _spread(pod: Pod, request: NumaRequest) -> NumaRequest:
+    """Adds how the gang of a pod shares NUMA nodes. `balanced` is a wish: a gang that needs a topology does without."""
+    meta = pod.metadata
+    if gang.NUMA_SPREAD.keys.isdisjoint(meta.annotations) and gang.NUMA_SPREAD.keys.isdisjoint(meta.labels):
+        return request
+    spread = read_key(gang.NUMA_SPREAD, meta.labels, meta.annotations).value
+    if spread not in (ISOLATED, BALANCED):
+        return request
+    try:
+        declared = declared_gang(pod)
+    except Malformed:
+        return request
+    if declared is None:
+        return request
+    if spread == ISOLATED:
+        return request._replace(gang=declared.key)
+    return request if declared.topology.required else request._replace(minimum=declared.minimum)
 
 
 def request_of(pod: PodClass) -> NumaRequest:

@@ -23,7 +23,8 @@ from kubenexus.api.numa.reported_node import ReportedNode
 from kubenexus.base.arrays import grow
 from kubenexus.state.numa.explaining import Explanation, explanation
 from kubenexus.state.numa.frame import PLENTY, Frame, RowTotals, make_frame
-from kubenexus.state.numa.holdings import Holding, difference, pod_name, without
+from kubenexus.state.numa.holdings import Holding, difference, pod_name, without, zones_of
+from kubenexus.state.numa.kept_zones import KeptZones
 from kubenexus.state.numa.zone_states import NO_ZONE, ZoneStates
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.undo_log import UndoLog
@@ -36,7 +37,8 @@ Amounts = NDArray[np.int64]
 
 class RowNuma(msgspec.Struct):
     """One row. `usage` is that of now and is not changed in place. `unknown` are pods that the report counts, of which
-    it is not known what each holds; `explained` what those hold of which it is. `holdings` are all known ones."""
+    it is not known what each holds; `explained` what those hold of which it is. `holdings` are all known ones. `kept`
+    are the NUMA nodes that pods keep for themselves, by whom they keep off."""
 
     reported: ReportedNode
     layout: int
@@ -46,6 +48,7 @@ class RowNuma(msgspec.Struct):
     unknown: frozenset[str]
     explained: dict[str, Holding]
     holdings: dict[str, Holding]
+    kept: dict[str, int] = {}
     totals: RowTotals = RowTotals(0, 0, {})
 
 
@@ -67,6 +70,8 @@ class NumaColumns:
         self._capacity = capacity
         self._rows: dict[int, RowNuma] = {}
         self.layouts: NDArray[np.int16] = np.full(0, -1, np.int16)
+        self.judged: NDArray[np.bool_] = np.zeros(0, np.bool_)  # rows whose kubelet is predicted
+        self.unjudged = 0  # rows with NUMA nodes whose kubelet is not
         self.states = ZoneStates()
         self.codes: NDArray[np.intp] = np.zeros((MAX_NUMA_NODES, 0), np.intp)
         self.zones = 0  # the most NUMA nodes of any row so far
@@ -78,6 +83,7 @@ class NumaColumns:
         self._remembered: dict[Any, _Answer] = {}
         self._distances: Amounts | None = None  # of rows whose kubelet looks at them
         self._in_use = 0  # NUMA nodes of all rows
+        self.kept = KeptZones()
         self.contradicted: set[int] = set()  # rows whose kubelet refused a pod that we expected it to admit
 
     @property
@@ -97,6 +103,7 @@ class NumaColumns:
         self._capacity = capacity
         if len(self.layouts):
             self.layouts = grow(self.layouts, capacity, -1)
+            self.judged = grow(self.judged, capacity)
             self.codes = grow(self.codes, capacity)
             self.free_cpus, self.whole_cores = grow(self.free_cpus, capacity), grow(self.whole_cores, capacity)
             self.threads = grow(self.threads, capacity, 1)
@@ -118,8 +125,14 @@ class NumaColumns:
         self.clear(row)
         frame = self._frame(reported, layout)
         usage, held, unknown = found.usage, found.held, frozenset(pods.keys() - found.held.keys())
+        for record in seen:
+            if record.numa_kept_from and pod_name(record) in held:
+                held[pod_name(record)] = msgspec.structs.replace(
+                    held[pod_name(record)], kept_from=record.numa_kept_from
+                )
         here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held)
-        self.layouts[row] = layout
+        self.layouts[row], self.judged[row] = layout, reported.judged
+        self.unjudged += not reported.judged
         self.threads[row] = frame.threads
         self.zones = max(self.zones, len(frame.zones))
         self._in_use += len(frame.zones)
@@ -131,6 +144,7 @@ class NumaColumns:
 
     def _begin(self) -> None:
         self.layouts = np.full(self._capacity, -1, np.int16)
+        self.judged = np.zeros(self._capacity, np.bool_)
         self.codes = np.zeros((MAX_NUMA_NODES, self._capacity), np.intp)
         self.free_cpus, self.whole_cores = np.zeros((2, self._capacity), np.int64)
         self.threads = np.ones(self._capacity, np.int64)
@@ -161,9 +175,11 @@ class NumaColumns:
         if gone is None:
             return False
         self.layouts[row] = -1
+        self.unjudged -= not gone.reported.judged
         self.contradicted.discard(row)
         self.codes[:, row] = NO_ZONE
         self._in_use -= len(gone.frame.zones)
+        self.kept.set(row, gone.kept, {})
         for column in self._free_devices.values():
             column[row] = PLENTY
         return True
@@ -173,7 +189,7 @@ class NumaColumns:
         preferred. Returns the likely cause: `no_report`, `unexplained` (pods of which it is not known what they hold),
         `since_report` (pods that the report has not counted), else `report`."""
         here = self._rows.get(row)
-        if here is None:
+        if here is None or not here.reported.judged:
             return "no_report"
         self.contradicted.add(row)
         if here.unknown:
@@ -256,7 +272,7 @@ class NumaColumns:
         if answer.usage is None:
             return
         here.usage = answer.usage
-        here.holdings = {**here.holdings, name: difference(old, answer.usage, answer.listed)}
+        here.holdings = {**here.holdings, name: difference(old, answer.usage, answer.listed, record.numa_kept_from)}
 
     @staticmethod
     def _give_back(here: RowNuma, name: str) -> None:
@@ -321,6 +337,9 @@ class NumaColumns:
         here, states = self._rows[row], self.states
         codes = [states.code(state) for state in here.frame.states(here.usage)]
         here.totals = totals = here.frame.totals(here.usage)
+        keeping = [each for each in here.holdings.values() if each.kept_from]
+        if keeping or here.kept:
+            self._write_kept(row, here, keeping)
         self.codes[: len(codes), row] = codes
         self.free_cpus[row] = totals.cpus
         self.whole_cores[row] = totals.whole_cores
@@ -331,6 +350,13 @@ class NumaColumns:
             column[row] = number
         if states.is_crowded(self._in_use):
             self._forget_states()
+
+    def _write_kept(self, row: int, here: RowNuma, keeping: Iterable[Holding]) -> None:
+        """Counts again which NUMA nodes pods keep for themselves."""
+        before, here.kept = here.kept, {}
+        for held in keeping:
+            here.kept[held.kept_from] = here.kept.get(held.kept_from, 0) | zones_of(here.reported.machine, held)
+        self.kept.set(row, before, here.kept)
 
     def _forget_states(self) -> None:
         """Forgets states that no row has any more. Each placement may make a new one: memory has many amounts."""

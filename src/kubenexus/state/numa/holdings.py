@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubenexus.api.numa.admission import Allocation
-from kubenexus.api.numa.machine import Machine, Usage, each_bit, idle
+from kubenexus.api.numa.machine import Machine, Usage, each_bit, idle, union
 from kubenexus.api.numa.pod_demand import PodDemand
 from kubenexus.api.numa.replay import Amounts, deduct, in_use
 from kubenexus.state.pods import PodRecord
@@ -13,7 +13,7 @@ from kubenexus.state.pods import PodRecord
 
 class Holding(msgspec.Struct, frozen=True, gc=False):
     """What a pod takes of its row, init containers included. `groups` are those of its memory blocks. `listed` is the
-    part that a report lists."""
+    part that a report lists. `kept_from` are the pods that it keeps off its NUMA nodes (`kept_zones`)."""
 
     cpus: int
     memory: dict[str, list[int]]
@@ -21,6 +21,7 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     groups: list[int]
     devices: dict[str, int]
     listed: tuple[Allocation, ...] = ()
+    kept_from: str = ""
 
 
 def pod_name(record: PodRecord) -> str:
@@ -28,7 +29,7 @@ def pod_name(record: PodRecord) -> str:
     return record.uid or record.key
 
 
-def difference(old: Usage, fresh: Usage, listed: tuple[Allocation, ...]) -> Holding:
+def difference(old: Usage, fresh: Usage, listed: tuple[Allocation, ...], kept_from: str = "") -> Holding:
     """Returns what a pod took that made one usage of another."""
     return Holding(
         old.cpus & ~fresh.cpus,
@@ -40,6 +41,7 @@ def difference(old: Usage, fresh: Usage, listed: tuple[Allocation, ...]) -> Hold
         list(fresh.groups),
         {resource: devices & ~fresh.devices[resource] for resource, devices in old.devices.items()},
         listed,
+        kept_from,
     )
 
 
@@ -56,6 +58,17 @@ def without(usage: Usage, held: Holding) -> Usage:
     for resource, devices in held.devices.items():
         fresh.devices[resource] |= devices
     return fresh
+
+
+def zones_of(machine: Machine, held: Holding) -> int:
+    """Returns the NUMA nodes that a pod has something of."""
+    found = 0
+    for zone, cpus in enumerate(machine.cpus.numa):
+        if cpus & held.cpus or held.blocks[zone]:
+            found |= 1 << zone
+    for resource, chosen in held.devices.items():
+        found |= union(machine.devices[resource][index].numa for index in each_bit(chosen))
+    return found
 
 
 def usage_of(machine: Machine, holdings: Iterable[Holding]) -> Usage:

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterable
 
 from kubenexus.api.core import Node
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.numa.labelled_node import NOTHING, labelled_topology, with_devices
 from kubenexus.api.numa.node_options import node_options
 from kubenexus.api.numa.reported_node import ReportedNode, Totals, reported_node
 from kubenexus.api.quantity import to_units
@@ -22,8 +24,18 @@ class NumaReports:
     def __init__(self, nodes: NodeColumns, enabled: bool = True) -> None:
         self._nodes, self._enabled = nodes, enabled
         self._unhealthy: dict[str, dict[str, int]] = {}  # by node: capacity of resources with unhealthy devices
+        self._labelled: dict[str, NodeResourceTopology] = {}  # by node: NUMA nodes by its labels and annotations
 
-    def set_capacity(self, node: Node) -> None:
+    def set_node(self, node: Node) -> bool:
+        """Records what a Node tells beside its report. Returns whether its NUMA nodes by labels changed."""
+        self._set_capacity(node)
+        name, labelled = node.metadata.name, labelled_topology(node.metadata.labels, node.metadata.annotations)
+        before = self._labelled.pop(name, NOTHING)
+        if labelled.zones:
+            self._labelled[name] = labelled
+        return labelled != before
+
+    def _set_capacity(self, node: Node) -> None:
         """Records the capacity of a node's extended resources that is above the allocatable amount."""
         capacity, offered = node.status.capacity, node.status.allocatable
         if capacity == offered:
@@ -38,13 +50,22 @@ class NumaReports:
 
     def forget(self, node: str) -> None:
         self._unhealthy.pop(node, None)
+        self._labelled.pop(node, None)
 
-    def read(self, node: str, nrt: NodeResourceTopology | None, residents: Iterable[PodRecord]) -> bool:
-        """Reads the report of a node into its row. Returns whether the row changed."""
+    def read(
+        self, node: str, nrt: NodeResourceTopology | None, devices: NodeDevices, residents: Iterable[PodRecord]
+    ) -> bool:
+        """Reads the report of a node into its row, or what its labels name. Returns whether the row changed."""
         row = self._nodes.row_of.get(node) if self._enabled else None
         if row is None:
             return False
-        changed = self._nodes.numa.clear(row) if nrt is None else self._set(row, node, nrt, residents)
+        labelled = self._labelled.get(node)
+        if nrt is not None:
+            changed = self._set(row, node, nrt, residents)
+        elif labelled is not None:
+            changed = self._set_labelled(row, node, with_devices(labelled, devices), residents)
+        else:
+            changed = self._nodes.numa.clear(row)
         if changed:
             self._nodes.node_changes.record(row)
         return changed
@@ -62,8 +83,19 @@ class NumaReports:
         self._nodes.numa.set(row, reported, seen, [pods[number] for number in sorted(later)])
         return True
 
+    def _set_labelled(self, row: int, node: str, named: NodeResourceTopology, residents: Iterable[PodRecord]) -> bool:
+        """Counts all pods as the kubelet would align them that aligns them as far as it can."""
+        wanting = [record for record in residents if record.numa is not None]
+        reported = self._reported(row, node, named, (), judged=False)
+        if reported is None:
+            return self._nodes.numa.clear(row)
+        self._nodes.numa.set(
+            row, reported, (), sorted(wanting, key=lambda each: (each.started_at, each.assumed_at, each.key))
+        )
+        return True
+
     def _reported(
-        self, row: int, node: str, nrt: NodeResourceTopology, seen: Iterable[PodRecord]
+        self, row: int, node: str, nrt: NodeResourceTopology, seen: Iterable[PodRecord], *, judged: bool = True
     ) -> ReportedNode | None:
         resources = self._nodes.resources
         offers = {name: resources.alloc.item(index, row) for name, index in resources.index.items() if "/" in name}
@@ -73,7 +105,7 @@ class NumaReports:
         demands = [record.numa for record in seen if record.numa is not None]
         try:
             options = node_options(self._nodes.labels.of_row(row))
-            return reported_node(nrt, totals, demands, options, hidden=False)
+            return reported_node(nrt, totals, demands, options, hidden=False, judged=judged)
         except Malformed:
             return None  # unknown: nothing is predicted for this node
 
