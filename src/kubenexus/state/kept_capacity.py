@@ -9,6 +9,7 @@ from kubenexus.state.footprint import footprint_of
 from kubenexus.state.nominations import Nominations
 from kubenexus.state.pods import PodRecord, PodStage, readable_pod_record
 from kubenexus.state.preemptions import PendingPreemption, Preemptions
+from kubenexus.state.queues.queue_tree import QueueTree
 from kubenexus.state.reservations.table import ReservationRecord, ReservedCapacity
 from kubenexus.state.tenants import Tenants
 
@@ -22,6 +23,7 @@ class KeptCapacity(ClusterObjects):
         super().__init__(tenants)
         self.pods: dict[str, PodRecord] = {}  # assumed and bound ones: their nominations do not count
         self.preemptions = Preemptions()
+        self.queues = QueueTree(self.nodes, self.pods)
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._nominated_and_held: tuple[int, NominatedPods] = (-1, {})  # as of a generation
@@ -112,6 +114,10 @@ class KeptCapacity(ClusterObjects):
     def nominated_node(self, key: str) -> str:
         """Returns the node that a pod is nominated to, also while it is assumed; "" for none."""
         return self._nominations.node_of(key)
+
+    def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
+        super()._namespace(name, labels)
+        self.queues.set_namespace(name, labels)
 
     def _withdraw(self, key: str) -> None:
         self.generation += self._nominations.remove(key)

@@ -310,6 +310,8 @@ class Ledger(KeptCapacity):
 
     def _enter(self, record: PodRecord) -> None:
         self.pods[record.key] = record
+        if self.queues.is_active:
+            self.queues.count(record, +1)
         self.preemptions.member_placed(record.uid)
         self.assumed += record.stage is PodStage.ASSUMED
         self._pods_by_node.put(record)
@@ -317,6 +319,8 @@ class Ledger(KeptCapacity):
     def _remove(self, record: PodRecord, *, leaves: bool = True) -> set[int]:
         """Removes a record. `leaves`: no other record of the pod on this node follows."""
         del self.pods[record.key]
+        if self.queues.is_active:
+            self.queues.count(record, -1)
         if leaves:
             self.preemptions.victim_gone(record.uid)
         self.assumed -= record.stage is PodStage.ASSUMED

@@ -61,6 +61,16 @@ QUEUE = define_key(
     meaning="The Kueue LocalQueue that admits this pod.",
 )
 
+NAMESPACE_QUEUE = define_key(
+    "scheduling.kubenexus.io/queue",
+    on="Namespace",
+    values=Text("research"),
+    default=None,
+    otherwise="a queue that lists or selects the namespace, or the queue `default`",
+    kind=KeyKind.LABEL,
+    meaning="The Queue that the jobs of this namespace wait in. On a pod it has no effect: pods do not choose queues.",
+)
+
 BACKFILL = define_key(
     "scheduling.kubenexus.io/backfill",
     on="Pod",

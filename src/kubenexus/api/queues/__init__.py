@@ -1,0 +1,1 @@
+"""Queues: the kind, and what one sets."""

@@ -1,0 +1,303 @@
+"""The tree of queues, and what each queue and namespace uses: the sum over the assumed and bound pods of the ledger.
+
+The ledger calls `count` where it enters and removes records, so each way on which a pod comes or goes is counted once.
+A change costs O(depth). Without queues nothing is counted.
+
+A change of a queue, or of a namespace's queue, only marks the tree. It is built again when it is next read: then the
+sums of queues are made from those of namespaces, and no pod is counted again.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings
+from kubenexus.api.resource_names import PODS, Amounts
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.queues.namespace_queues import NamespaceQueues
+from kubenexus.state.queues.queue_node import QueueNode
+
+MAX_DEPTH: Final = 8  # queues above one another
+MAX_QUEUES: Final = 10_000
+ROOT: Final = ""  # the name of the node above all queues, which is no queue itself
+
+
+class ReachedLimit(NamedTuple):
+    """The limit that a job would exceed. `node` is the queue or namespace that has it; `used` and `asked` are amounts
+    of `resource`. `held`: what counts as used there because other queues do not lend it."""
+
+    node: QueueNode
+    resource: str
+    asked: int
+    used: int
+    most: int
+    held: int = 0
+
+
+class QueueTree:
+    """All queues. `is_active`: there are some. `version` grows when the tree is built again, `totals_version` when the
+    cluster has other amounts. `changed` are the queues whose own namespaces use more or less than at the last look,
+    `freed` the namespaces that use less; the queue empties both."""
+
+    def __init__(self, columns: NodeColumns, pods: Mapping[str, PodRecord]) -> None:
+        self._columns, self._pods = columns, pods
+        self._settings: dict[str, QueueSettings] = {}
+        self._queues: dict[str, QueueNode] = {}
+        self._namespaces: dict[str, QueueNode] = {}
+        self._map = NamespaceQueues()
+        self._outdated = self._keeps = False
+        self._nodes_read = -1
+        self._warnings: dict[str, str] = {}
+        self._warned: dict[str, str] = {}
+        self.root = QueueNode(ROOT)
+        self.totals: dict[str, float] = {}
+        self.is_active = False
+        self.version = self.totals_version = 0
+        self.changed: dict[QueueNode, None] = {}
+        self.freed: dict[QueueNode, None] = {}
+
+    # --- queues and namespaces ------------------------------------------------------------------------------------
+
+    def set_queue(self, settings: QueueSettings) -> None:
+        """Adds or changes a queue. The first one makes all pods be counted."""
+        if self._settings.get(settings.name) == settings:
+            return
+        if settings.name not in self._settings and len(self._settings) >= MAX_QUEUES:
+            self._warnings[f"Queue {settings.name}"] = f"there are {MAX_QUEUES} queues already"
+            return
+        self._settings[settings.name] = settings
+        self._outdated = True
+        if not self.is_active:
+            self.is_active = True
+            for record in self._pods.values():
+                self.count(record, +1)
+
+    def remove_queue(self, name: str) -> None:
+        if self._settings.pop(name, None) is None:
+            return
+        self._outdated = True
+        if not self._settings:
+            self.is_active = self._outdated = False
+            self._queues, self._namespaces, self.root = {}, {}, QueueNode(ROOT)
+            self._map.set_queues(())
+            self.changed.clear()
+            self.freed.clear()
+            self.version += 1
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """Sets the labels of a namespace (None: it is gone)."""
+        if self._map.set_namespace(name, labels) and name in self._namespaces:
+            self._outdated = True
+        if labels is None and name in self._namespaces and not self._namespaces[name].used:
+            self._drop(name)
+
+    def take_warnings(self) -> dict[str, str]:
+        """Returns what is wrong with queues, by queue: each once, and again when it changes."""
+        if self.is_active:
+            self.settle()
+        fresh = {name: problem for name, problem in self._warnings.items() if self._warned.get(name) != problem}
+        self._warned = dict(self._warnings)
+        return fresh
+
+    # --- usage ----------------------------------------------------------------------------------------------------
+
+    def count(self, record: PodRecord, sign: int) -> None:
+        """Counts a pod that was assumed or bound (+1), or is gone (-1). Called only while the tree is active."""
+        amounts, name = record.footprint.amounts, record.namespace
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            namespace = self._open(name)
+        if self._outdated:
+            namespace.add(amounts, sign)
+            return
+        node: QueueNode | None = namespace
+        while node is not None:
+            node.add(amounts, sign)
+            if self._keeps:
+                node.hold()
+            node = node.parent
+        if namespace.parent is not None:
+            self.changed[namespace.parent] = None
+        if sign < 0:
+            self.freed[namespace] = None
+            if not namespace.used and name not in self._map.labels:
+                self._drop(name)
+
+    def reached_limit(self, namespace: str, asked: Amounts, pods: int) -> ReachedLimit | None:
+        """Returns the limit that so much more for a namespace would exceed, the lowest in the tree; or None. A resource
+        of which the job asks nothing is not looked at."""
+        held: dict[str, int] = {}
+        child: QueueNode | None = None
+        wanted = (*asked, (PODS, pods))
+        for node in self.namespace(namespace).path():
+            if self._keeps and child is not None:
+                held = _others_held(node, child, held)
+            if node.most or held:
+                for resource, amount in wanted:
+                    found = self._exceeded(node, resource, amount, held.get(resource, 0))
+                    if found is not None:
+                        return found
+            child = node
+        return None
+
+    def _exceeded(self, node: QueueNode, resource: str, amount: int, held: int) -> ReachedLimit | None:
+        most = node.most.get(resource)
+        if most is None:
+            if node is not self.root or not held:
+                return None
+            most = int(self.totals.get(resource, 0.0))
+        used = node.used.get(resource, 0)
+        return ReachedLimit(node, resource, amount, used, most, held) if used + held + amount > most else None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Brings the tree and the amounts of the cluster up to date. Called before it is read; mostly two
+        comparisons."""
+        if self._outdated:
+            self._outdated = False
+            self._build()
+        if self._nodes_read != self._columns.node_changes.mark:
+            self._nodes_read = self._columns.node_changes.mark
+            self._read_totals()
+
+    def namespace(self, name: str) -> QueueNode:
+        """Returns the node of a namespace, below its queue."""
+        self.settle()
+        return self._namespaces.get(name) or self._open(name)
+
+    def queue_of(self, namespace: str) -> QueueNode:
+        """Returns the queue that takes the jobs of a namespace."""
+        found = self.namespace(namespace).parent
+        return self.root if found is None else found
+
+    def queues(self) -> Iterable[QueueNode]:
+        """Returns all queues, those without settings too, in order of their names."""
+        self.settle()
+        return [self._queues[name] for name in sorted(self._queues)]
+
+    def namespaces(self) -> Iterable[QueueNode]:
+        """Returns the namespaces with pods or jobs."""
+        self.settle()
+        return self._namespaces.values()
+
+    def is_mapped(self, namespace: str) -> bool:
+        """Whether a queue that is defined takes the jobs of the namespace, and not the one for all others."""
+        return self._map.queue_of(namespace) in self._settings
+
+    # --- building -------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        """Builds the tree from the settings, and the sums of queues from those of namespaces."""
+        left_out = self._map.set_queues(self._settings.values())
+        self._warnings = {f"Queue {name}": "its namespaceSelector does not count: too many queues" for name in left_out}
+        self.root = QueueNode(ROOT)
+        before, self._queues = self._queues, {}
+        for name in (*self._settings, DEFAULT_QUEUE):
+            self._queues[name] = _reset(before.get(name) or QueueNode(name), self._settings.get(name))
+        for node in self._queues.values():
+            self._attach(node)
+        self._sum_guarantees()
+        self._keeps = any(settings.kept for settings in self._settings.values())
+        for namespace in self._namespaces.values():
+            self._place(namespace)
+            amounts = tuple([item for item in namespace.used.items() if item[0] != PODS])
+            pods = namespace.used.get(PODS, 0)
+            for above in () if namespace.parent is None or not pods else namespace.parent.path():
+                above.add(amounts, pods)
+        if self._keeps:
+            for node in reversed(self._by_depth()):
+                node.hold()
+        self.version += 1
+        self.changed.clear()
+        self.freed.clear()
+
+    def _attach(self, node: QueueNode) -> None:
+        """Puts a queue below its parent; below the root if that does not exist, or is below the queue itself."""
+        settings = self._settings.get(node.name)
+        name, problem = "" if settings is None else settings.parent, ""
+        if name and name not in self._settings:
+            name, problem = "", f"its parent {name} does not exist"
+        depth, above = 1, name
+        while above and not problem:
+            depth, found = depth + 1, self._settings.get(above)
+            if above == node.name:
+                name, problem = "", "it is below itself"
+            elif depth > MAX_DEPTH:
+                name, problem = "", f"more than {MAX_DEPTH} queues are above one another"
+            above = "" if found is None or found.parent not in self._settings else found.parent
+        if problem:
+            self._warnings[f"Queue {node.name}"] = f"{problem}; it counts as a queue without a parent"
+        node.parent = self._queues[name] if name else self.root
+        node.parent.children[node.name] = node
+
+    def _by_depth(self) -> list[QueueNode]:
+        """Returns the root and all queues, each after the one above it."""
+        found = [self.root]
+        for node in found:
+            found.extend(node.children.values())
+        return found
+
+    def _sum_guarantees(self) -> None:
+        """Gives each queue at least the guarantees of those below it: else these would be worth nothing above it."""
+        for node in reversed(self._by_depth()):
+            if node is self.root:
+                continue
+            sums: dict[str, int] = {}
+            for child in node.children.values():
+                for name, amount in child.guaranteed.items():
+                    sums[name] = sums.get(name, 0) + amount
+            if sums:
+                own = node.guaranteed
+                node.guaranteed = {name: max(own.get(name, 0), sums.get(name, 0)) for name in {*own, *sums}}
+
+    def _open(self, name: str) -> QueueNode:
+        namespace = self._namespaces[name] = QueueNode(name, is_namespace=True)
+        if not self._outdated:
+            self._place(namespace)
+        return namespace
+
+    def _place(self, namespace: QueueNode) -> None:
+        queue = self._queues[self._map.queue_of(namespace.name)]
+        if queue.children:
+            if queue.own is None:
+                queue.own = QueueNode(queue.name, queue)
+            queue = queue.own
+        namespace.parent = queue
+        settings = self._settings.get(queue.name)
+        namespace.most = {} if settings is None else settings.namespace_limit
+
+    def _drop(self, name: str) -> None:
+        del self._namespaces[name]
+        self._map.forget(name)
+
+    def _read_totals(self) -> None:
+        resources = self._columns.resources
+        sums = resources.alloc.sum(axis=1, dtype=float).tolist()
+        totals = {name: sums[r] for name, r in resources.index.items() if name and sums[r] > 0}
+        if totals != self.totals:
+            self.totals = totals
+            self.totals_version += 1
+
+
+def _reset(node: QueueNode, settings: QueueSettings | None) -> QueueNode:
+    """Returns the node with these settings, and as if nothing was below it."""
+    settings = settings or QueueSettings(node.name)
+    node.weight, node.guaranteed, node.most, node.kept = (
+        settings.weight,
+        settings.guaranteed,
+        settings.most,
+        settings.kept,
+    )
+    node.namespace_limit = settings.namespace_limit
+    node.used, node.held, node.held_below, node.children, node.own = {}, {}, {}, {}, None
+    return node
+
+
+def _others_held(node: QueueNode, child: QueueNode, held: Mapping[str, int]) -> dict[str, int]:
+    """Returns what is held below `node` for queues that are not on the path through `child`. `held` is that of the
+    level below."""
+    found = dict(held)
+    for name, amount in node.held_below.items():
+        found[name] = found.get(name, 0) + amount - child.held.get(name, 0)
+    return {name: amount for name, amount in found.items() if amount > 0}
