@@ -49,6 +49,10 @@ class Heap(Generic[T]):
             heapq.heappop(slots)
         return slots[0][2] if slots else None
 
+    def first_slot(self) -> Slot | None:
+        """Returns the slot of the least item, or None if the heap is empty."""
+        return self._slots[0] if self.first() is not None else None
+
     def remove(self, slot: Slot) -> None:
         """Removes an item. Does nothing if it is removed already."""
         if slot[2] is None:

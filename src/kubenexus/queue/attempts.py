@@ -11,23 +11,28 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.backoff_policy import MAX_COUNT, BackoffPolicy
 from kubenexus.queue.enqueuer import Enqueuer
+from kubenexus.queue.fair.fair_order import FairOrder
 from kubenexus.queue.in_flight_events import InFlightEvents
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import FAILURE, JobClasses
 from kubenexus.queue.queue_profile import ANY_PLUGIN
-from kubenexus.queue.queued_job import QueuedJob, QueueState
+from kubenexus.queue.queued_job import QueuedJob, QueueState, SchedulingAttempt
 
 
 class Attempts:
-    def __init__(self, job_classes: JobClasses, enqueuer: Enqueuer, policy: BackoffPolicy) -> None:
+    def __init__(self, job_classes: JobClasses, enqueuer: Enqueuer, policy: BackoffPolicy, fair: FairOrder) -> None:
         self.in_flight_events = InFlightEvents()
+        self._fair = fair
         self._job_classes = job_classes
         self._enqueuer = enqueuer
         self._policy = policy
 
-    def begin(self, queued: QueuedJob, job_class: JobClass, now: float) -> bool:
-        """Takes the first job out of its class and starts its attempt. Returns False if a gate is shut by now: the job
-        is gated then, so a caller that tries the next job comes to an end."""
+    def begin(self, queued: QueuedJob, job_class: JobClass, now: float) -> SchedulingAttempt | None:
+        """Takes the first job out of its class and starts its attempt. Returns None if a limit of its queue is reached,
+        or a gate is shut by now: the job waits for that, so a caller that tries the next job comes to an end."""
+        if self._fair.is_active and self._fair.rejects(job_class, queued, now):
+            return None
+        flushed = job_class.after_timeout
         home = self._enqueuer.class_of(queued) if job_class.single_job else job_class
         home.in_flight += 1
         self._job_classes.remove(queued)
@@ -36,10 +41,11 @@ class Attempts:
             home.in_flight -= 1
             self._job_classes.drop_if_empty(home)
             self._enqueuer.add_gated(queued, verdict, FAILURE, now)
-            return False
+            return None
         queued.job_class, queued.attempt_id = home, self.in_flight_events.start()
         queued.attempts += 1
-        return True
+        self._fair.turn_taken(job_class, queued.job.namespace)
+        return SchedulingAttempt(queued.attempt_id, queued.job, queued.attempts, queued.added_at, flushed)
 
     def end(self, queued: QueuedJob, *, returns: bool = False) -> JobClass:
         """Ends the attempt; the job is in no sub-queue yet. Returns the job class that it came from. `returns`: the

@@ -4,6 +4,7 @@ from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.enqueuer import Enqueuer
+from kubenexus.queue.fair.fair_order import FairOrder
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.queued_job import QueuedJob, QueueState
 from kubenexus.queue.work_allowance import WorkAllowance
@@ -25,7 +26,10 @@ class DueWork:
         clock: Clock,
         work_allowance: WorkAllowance,
         namespace_jobs: ChangedGroups[QueuedJob],
+        *,
+        fair: FairOrder,
     ) -> None:
+        self._fair = fair
         self._namespace_jobs = namespace_jobs
         self._job_classes = job_classes
         self._enqueuer = enqueuer
@@ -35,6 +39,7 @@ class DueWork:
 
     def run(self) -> None:
         """Does what is due. What has its time comes before events: these may never end."""
+        self._fair.settle(self._clock.now())
         self._job_classes.sub_queues.apply_aging(self._work_allowance)
         now = self._clock.now()
         for heap in (self._job_classes.sub_queues.backoff, self._job_classes.sub_queues.error_backoff):
@@ -93,6 +98,7 @@ class DueWork:
             times.append(oldest.unschedulable_since + flush)
         if gated is not None:
             times.append(gated.gate_checked_at + flush)
-        if self._job_classes.any_to_ask or self._enqueuer.any_to_ask or self._namespace_jobs:
+        asks = self._job_classes.any_to_ask or self._enqueuer.any_to_ask
+        if asks or self._namespace_jobs or self._fair.has_work:
             times.append(self._clock.now())
         return min(times, default=None)

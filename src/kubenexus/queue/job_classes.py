@@ -35,6 +35,7 @@ from kubenexus.queue.work_allowance import WorkAllowance
 
 FAILURE = "ScheduleAttemptFailure"
 SLOW = "SlowDecision"
+REJECTED = "QueueLimit"
 # Units of work (`queue.work_allowance`). A class that is further behind is woken unchecked: an attempt for a pod at
 # its limits takes 50 ms, longer than 2,000 units of questions about it.
 MAX_BEHIND: Final = 2_000
@@ -157,6 +158,16 @@ class JobClasses:
         else:
             job_class.state = self._woken(job_class, now) if woken else QueueState.UNSCHEDULABLE
         self._queue_metrics.enter(job_class.state, count_of_class(job_class), FAILURE)
+        self.sub_queues.update(job_class)
+
+    def reject(self, job_class: JobClass, decision: Decision, now: float) -> None:
+        """Lets an active class wait for a limit of its queue. It was not tried, so its backoff does not grow."""
+        self.sub_queues.remove(job_class)
+        self._queue_metrics.leave(job_class.state, count_of_class(job_class))
+        job_class.decision, job_class.unschedulable_plugins = decision, decision.diagnosis.refused_by
+        job_class.state, job_class.unschedulable_since = QueueState.UNSCHEDULABLE, now
+        job_class.refusal_holds, job_class.error_backoff, job_class.after_timeout = True, False, False
+        self._queue_metrics.enter(job_class.state, count_of_class(job_class), REJECTED)
         self.sub_queues.update(job_class)
 
     def wake(self, job_class: JobClass, event: str, now: float) -> None:

@@ -13,6 +13,7 @@ from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.member_signatures import MemberSignatures
 
 if TYPE_CHECKING:
+    from kubenexus.queue.fair.job_request import JobRequest
     from kubenexus.queue.job_class import JobClass
 
 
@@ -52,6 +53,7 @@ class QueuedJob:
     activate_requested  `activate` was called while it was in flight
     changed             its pods changed while it was in flight
     members             the signatures of the members of a gang, as far as they were signed
+    request             what it asks for in sum (`queue.fair.job_request`), with the version of the job
     hold                why it may not be tried although its gates are open: a gang lacks members, say
     """
 
@@ -73,6 +75,7 @@ class QueuedJob:
         "opened",
         "order",
         "ready",
+        "request",
         "slot",
     )
 
@@ -93,6 +96,7 @@ class QueuedJob:
         self.job_class: JobClass | None = None
         self.slot: Slot = []
         self.members: MemberSignatures | None = None
+        self.request: tuple[Job, JobRequest] | None = None
 
     def may_be_tried_from(self, moment: float, now: float) -> None:
         """Sets from when the job may be tried; `math.inf`: a gate has just opened. Earlier values do not count: a gang

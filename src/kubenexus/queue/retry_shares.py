@@ -41,6 +41,13 @@ class RetryShares:
         self._slots: dict[ClassShare, Slot] = {}
         self._charges: OrderedDict[ClassShare, float] = OrderedDict()
         self._count = 0
+        self._by_priority = True
+
+    def sort_by_priority(self, by_priority: bool) -> None:
+        """Whether shares of higher priority come first. Priorities of different queues are not compared."""
+        self._by_priority = by_priority
+        for share in list(self._classes):
+            self._sort(share)
 
     def __len__(self) -> int:
         return self._count
@@ -90,7 +97,7 @@ class RetryShares:
         else:
             activated = first.single_job and not first.unschedulable_since
             charge = 0.0 if activated else self._charges.get(share, 0.0)
-            order = first.profile.order(share.priority, charge)
+            order = first.profile.order(share.priority if self._by_priority else 0, charge)
         if slot is not None and slot[0] != order:
             self._turns.remove(slot)
             slot = None

@@ -14,6 +14,9 @@ before it that was never tried. A refused job whose namespace cost the least wai
 classes and namespaces other tenants have. Any other namespace lets others go first for at most a minute after a
 refusal, and then waits for two vain attempts for each other namespace with retries of its priority. New jobs at most
 double that. While retries succeed, or only one kind of jobs waits, the order is the only rule.
+
+With queues (`queue.fair`) the order is that of the tree. Priorities of different queues are not compared, so a job that
+was never tried goes next whatever its priority if it is of another queue, and retries take turns by cost alone.
 """
 
 from kubenexus.queue.job_class import JobClass
@@ -35,13 +38,17 @@ class RetryTurns:
         if first is None or first is fresh:
             self._passed = False
             return first
-        if fresh is not None and self._passed and fresh.urgency(now) >= first.priority:
+        if fresh is not None and self._passed and self._may_pass(fresh, first, now):
             self._passed = False
             return fresh
         if not self._rotates:
             return first
         self._rotates, self._rotated = False, self._sub_queues.retries.first()
         return self._rotated
+
+    def _may_pass(self, fresh: JobClass, first: JobClass, now: float) -> bool:
+        """Whether a class that was never tried may go before a retry. Priorities of different queues do not count."""
+        return fresh.urgency(now) >= first.priority or self._sub_queues.in_other_queue(fresh, first)
 
     def retry_refused(self, job_class: JobClass) -> None:
         """Notes that a retry of this class was in vain."""

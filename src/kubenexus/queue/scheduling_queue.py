@@ -31,6 +31,7 @@ from kubenexus.queue.attempts import Attempts
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.due_work import DueWork
 from kubenexus.queue.enqueuer import FORCED, Enqueuer
+from kubenexus.queue.fair.fair_order import FairOrder
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.job_rebuilder import JobRebuilder
@@ -48,6 +49,7 @@ from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState, SchedulingAttempt
 from kubenexus.queue.signature_context import SignatureContext
 from kubenexus.queue.work_allowance import WorkAllowance
+from kubenexus.state.queues.queue_tree import QueueTree
 
 ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
 
@@ -58,24 +60,30 @@ def _any(job: Job) -> bool:
 
 
 class SchedulingQueue:
-    """The queue of all profiles. `profile` has their rules by name (`spec.schedulerName`); "" for all other names."""
+    """The queue of all profiles. `profile` has their rules by name (`spec.schedulerName`); "" for all other names.
+    `queues` is the tree of queues that orders jobs, where there are any."""
 
-    def __init__(self, profile: Mapping[str, QueueProfile], clock: Clock, policy: BackoffPolicy | None = None) -> None:
+    def __init__(
+        self,
+        profile: Mapping[str, QueueProfile],
+        clock: Clock,
+        policy: BackoffPolicy | None = None,
+        queues: QueueTree | None = None,
+    ) -> None:
         self._queued_jobs: dict[str, QueuedJob] = {}
         self._queue_metrics = QueueMetrics()
         self.policy = policy or BackoffPolicy()
         self._clock = clock
-        self._work_allowance = WorkAllowance(self.policy.portion)
-        self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, self._work_allowance)
+        allowance = self._work_allowance = WorkAllowance(self.policy.portion)
+        classes = self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, allowance)
         self._postponed, self._namespace_jobs = PostponedJobs(), ChangedGroups[QueuedJob]()
-        self._enqueuer = Enqueuer(profile, self._job_classes, self._queue_metrics, self._postponed)
-        self._attempts = Attempts(self._job_classes, self._enqueuer, self.policy)
+        enqueuer = self._enqueuer = Enqueuer(profile, classes, self._queue_metrics, self._postponed)
+        fair = self._fair = FairOrder(queues, classes, allowance)
+        self._attempts = Attempts(classes, enqueuer, self.policy, fair)
         self._profiles = self._enqueuer.profiles()
         self._numbers = 0
         self._signature_context = SignatureContext(self._profiles)
-        self._due_work = DueWork(
-            self._job_classes, self._enqueuer, self.policy, clock, self._work_allowance, self._namespace_jobs
-        )
+        self._due_work = DueWork(classes, enqueuer, self.policy, clock, allowance, self._namespace_jobs, fair=fair)
 
     def now(self) -> float:
         """Returns the time of the queue's clock."""
@@ -195,9 +203,9 @@ class SchedulingQueue:
                 signed += 1
                 self._enqueuer.sign_again(queued, now)
                 continue
-            flushed = job_class.after_timeout
-            if self._attempts.begin(queued, job_class, now):
-                return SchedulingAttempt(queued.attempt_id, queued.job, queued.attempts, queued.added_at, flushed)
+            attempt = self._attempts.begin(queued, job_class, now)
+            if attempt is not None:
+                return attempt
         return None
 
     def release(self, namespace: str, kinds: int) -> bool:
@@ -241,6 +249,10 @@ class SchedulingQueue:
             return
         if queued.job_class.error_backoff:
             self._attempts.end_wait(queued, self._clock.now())
+
+    def take_rejected(self) -> list[str]:
+        """Returns the key of a job of each class that `pop` rejected since the last call, for a limit of its queue."""
+        return self._fair.take_rejected()
 
     def postpone(self, key: str, until: float) -> None:
         """Postpones a job whose decision took too long, in this process or one before it. The job and those of its

@@ -9,6 +9,8 @@ unschedulable  in the order in which they were refused: the first is the first t
 aside          the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
 aging          the active ones whose priority rises by waiting, by the time when it does
 refused_by     those that an event may wake
+limit_waiters  those that wait for a limit of their queue, while there are queues: then `active` and `fresh` are ordered
+               along the tree (`queue.fair`)
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,17 +19,20 @@ from typing import Any
 from kubenexus.base.clock import Clock
 from kubenexus.base.heap import Heap
 from kubenexus.queue.event_waiters import EventWaiters
+from kubenexus.queue.fair.fair_heap import FairHeap
+from kubenexus.queue.fair.limit_waiters import LimitWaiters
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.retry_shares import RetryShares
 from kubenexus.queue.work_allowance import WorkAllowance
+from kubenexus.state.queues.queue_tree import QueueTree
 
 
 class SubQueues:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.active: Heap[JobClass] = Heap()
-        self.fresh: Heap[JobClass] = Heap()
+        self.active: Heap[JobClass] | FairHeap = Heap()
+        self.fresh: Heap[JobClass] | FairHeap = Heap()
         self.retries = RetryShares()
         self.backoff: Heap[JobClass] = Heap()
         self.error_backoff: Heap[JobClass] = Heap()
@@ -35,6 +40,40 @@ class SubQueues:
         self.unschedulable: dict[JobClass, None] = {}
         self.aside: dict[str, Heap[JobClass]] = {}
         self.refused_by = EventWaiters()
+        self._limit_waiters: LimitWaiters | None = None
+        self._tree: QueueTree | None = None
+
+    # --- queues ---------------------------------------------------------------------------------------------------
+
+    def use_queues(self, active: FairHeap, fresh: FairHeap, waiters: LimitWaiters, tree: QueueTree) -> None:
+        """Orders the active classes along the tree of queues from now on."""
+        self._order_by(active, fresh)
+        self._limit_waiters, self._tree = waiters, tree
+
+    def use_no_queues(self) -> None:
+        self._limit_waiters = self._tree = None
+        self._order_by(Heap(), Heap())
+
+    def in_other_queue(self, one: JobClass, other: JobClass) -> bool:
+        """Whether there are queues, and the two classes are not in the same one."""
+        if self._tree is None or one.head is None or other.head is None:
+            return False
+        first, second = one.head.job.namespace, other.head.job.namespace
+        return self._tree.queue_of(first) is not self._tree.queue_of(second)
+
+    def _order_by(self, active: Heap[JobClass] | FairHeap, fresh: Heap[JobClass] | FairHeap) -> None:
+        job_classes = list(self.active)
+        for each in job_classes:
+            self._enlist(each, None)
+            if each.slot is not None:
+                self.active.remove(each.slot)
+                each.slot = None
+        self.active, self.fresh = active, fresh
+        self.retries.sort_by_priority(not isinstance(active, FairHeap))
+        for each in job_classes:
+            self._heaped(each)
+
+    # --- classes --------------------------------------------------------------------------------------------------
 
     def update(self, job_class: JobClass) -> None:
         """Puts the class into the sub-queue of its state, by its present order. Called after each change of the class.
@@ -47,6 +86,12 @@ class SubQueues:
         elif job_class not in self.unschedulable:
             self.unschedulable[job_class] = None
         self._watch(job_class)
+        waiters = self._limit_waiters
+        if waiters is not None and job_class in waiters:
+            if job_class.members:
+                waiters.sort(job_class, job_class.order(self._clock.now()))
+            else:
+                waiters.remove(job_class)
 
     def remove(self, job_class: JobClass) -> None:
         """Takes the class out of all sub-queues, before its state or its plugins change."""
@@ -57,6 +102,9 @@ class SubQueues:
         self._enlist(job_class, None)
         self.unschedulable.pop(job_class, None)
         self.refused_by.remove(job_class)
+        if self._limit_waiters is not None:
+            self._limit_waiters.remove(job_class)
+            self._limit_waiters.had_turn(job_class)
 
     def set_aside(self, job_class: JobClass, namespace: str) -> None:
         """Keeps an active class from being tried until it is released."""
@@ -142,7 +190,7 @@ class SubQueues:
 
     def _enlist(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
         """Puts the class into `retries` or `fresh`. None: it is not active."""
-        heap: RetryShares | Heap[JobClass] = self.retries if job_class.tried else self.fresh
+        heap: RetryShares | Heap[JobClass] | FairHeap = self.retries if job_class.tried else self.fresh
         if order is not None and heap is self.retries:
             order = job_class.profile.order(job_class.priority, job_class.unschedulable_since)
         if job_class.tried_slot is not None:
@@ -164,7 +212,7 @@ class SubQueues:
             self.aging.remove(job_class.aging_slot)
         job_class.aging_slot = self.aging.push(grows, job_class)
 
-    def _heap(self, job_class: JobClass) -> Heap[JobClass]:
+    def _heap(self, job_class: JobClass) -> Heap[JobClass] | FairHeap:
         if job_class.state is QueueState.ACTIVE:
             return self.active
         return self.error_backoff if job_class.error_backoff else self.backoff

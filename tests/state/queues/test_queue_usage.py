@@ -1,6 +1,7 @@
 """What queues use is the sum of the live pods, whichever way a pod came or went and whatever changed meanwhile."""
 
 import contextlib
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ def apply(ledger: Ledger, op: str, name: str, space: str, number: int) -> None:
         ledger.remove_pod(key)
     else:
         more = {"finish": {"phase": "Succeeded"}, "again": {"uid": f"uid-{number}"}, "grow": {"cpu": "7"}}
-        fields = {"cpu": cpu} | more.get(op, {"cpu": "x"} if op == "break" else {})
+        fields: dict[str, Any] = {"cpu": cpu} | more.get(op, {"cpu": "x"} if op == "break" else {})
         with contextlib.suppress(Malformed):
             ledger.upsert_pod(a_pod(name, namespace=space, node=node, **fields))
 

@@ -99,6 +99,11 @@ class QueueTree:
         self._warned = dict(self._warnings)
         return fresh
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether queues or namespaces changed since the tree was last read."""
+        return self._outdated
+
     # --- usage ----------------------------------------------------------------------------------------------------
 
     def count(self, record: PodRecord, sign: int) -> None:
@@ -182,8 +187,8 @@ class QueueTree:
         return self._namespaces.values()
 
     def is_mapped(self, namespace: str) -> bool:
-        """Whether a queue that is defined takes the jobs of the namespace, and not the one for all others."""
-        return self._map.queue_of(namespace) in self._settings
+        """Whether a queue takes the jobs of the namespace, and not the one for all others."""
+        return self._map.queue_of(namespace) != DEFAULT_QUEUE
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -195,6 +200,8 @@ class QueueTree:
         before, self._queues = self._queues, {}
         for name in (*self._settings, DEFAULT_QUEUE):
             self._queues[name] = _reset(before.get(name) or QueueNode(name), self._settings.get(name))
+        for name in before.keys() - self._queues.keys():
+            _reset(before[name], None)  # jobs may still wait for its limits
         for node in self._queues.values():
             self._attach(node)
         self._sum_guarantees()
@@ -268,7 +275,7 @@ class QueueTree:
         namespace.most = {} if settings is None else settings.namespace_limit
 
     def _drop(self, name: str) -> None:
-        del self._namespaces[name]
+        self._namespaces.pop(name).most = {}
         self._map.forget(name)
 
     def _read_totals(self) -> None:

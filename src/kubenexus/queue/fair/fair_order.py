@@ -1,0 +1,129 @@
+"""Connects the scheduling queue with the tree of queues: order by shares, and limits. Without queues it does nothing.
+
+`settle` runs before each look at the active classes. It sorts queues again whose usage changed, and wakes classes that
+fit within their limits again. Each change of the tree, of a limit, of a weight or of a namespace's queue wakes what
+waits for a limit.
+"""
+
+from typing import Final
+
+from kubenexus.framework.aging import CRITICAL
+from kubenexus.framework.queue_limits import rejection
+from kubenexus.queue.fair.fair_heap import FairHeap
+from kubenexus.queue.fair.job_request import JobRequest, job_request
+from kubenexus.queue.fair.limit_waiters import LimitWaiters
+from kubenexus.queue.fair.namespace_turns import NamespaceTurns
+from kubenexus.queue.job_class import JobClass
+from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.queued_job import QueuedJob, QueueState
+from kubenexus.queue.work_allowance import WorkAllowance
+from kubenexus.state.queues.queue_tree import QueueTree
+
+FREED: Final = "QueueUsage"  # the event that wakes classes which waited for a limit
+
+
+class FairOrder:
+    """`tree` is the ledger's. Called by the scheduling queue only."""
+
+    def __init__(self, tree: QueueTree | None, job_classes: JobClasses, work_allowance: WorkAllowance) -> None:
+        self._tree, self._job_classes, self._work_allowance = tree, job_classes, work_allowance
+        self._turns = NamespaceTurns()
+        self._heaps: tuple[FairHeap, ...] = ()
+        self._version = self._totals_version = -1
+        self._rejected: dict[str, None] = {}
+        self.waiters: LimitWaiters | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether there are queues, and the order of jobs follows them."""
+        return self.waiters is not None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether classes that wait for a limit have to be looked at."""
+        tree, waiters = self._tree, self.waiters
+        if tree is None or waiters is None or not waiters:
+            return False
+        return waiters.any_to_check or bool(tree.freed) or tree.is_outdated or tree.version != self._version
+
+    def settle(self, now: float) -> None:
+        """Brings order and limits up to date with the tree. Mostly some comparisons."""
+        tree = self._tree
+        if tree is None or not (tree.is_active or self.is_active):
+            return
+        if tree.is_active != self.is_active:
+            self._switch(tree, now)
+        waiters = self.waiters
+        if waiters is None:
+            return
+        tree.settle()
+        if tree.version != self._version:
+            for heap in self._heaps:
+                heap.build()
+            waiters.all_freed()
+        elif tree.totals_version != self._totals_version:
+            for heap in self._heaps:
+                heap.all_shares_changed()
+            waiters.all_freed()
+        self._version, self._totals_version = tree.version, tree.totals_version
+        if tree.changed:
+            for heap in self._heaps:
+                heap.shares_changed(tree.changed)
+            tree.changed.clear()
+        if tree.freed:
+            waiters.freed(tree.freed)
+            tree.freed.clear()
+        for job_class in waiters.take_fitting(self._work_allowance) if waiters.any_to_check else ():
+            self._job_classes.wake(job_class, FREED, now)
+
+    def rejects(self, job_class: JobClass, queued: QueuedJob, now: float) -> bool:
+        """Whether the first job of a class would exceed a limit. The class then waits until less is used."""
+        tree, namespace, waiters = self._tree, queued.job.namespace, self.waiters
+        if tree is None or waiters is None or (queued.job.priority >= CRITICAL and not tree.is_mapped(namespace)):
+            return False
+        request = _request(queued)
+        limit = tree.reached_limit(namespace, *request)
+        if limit is None:
+            return False
+        self._job_classes.reject(job_class, rejection(queued.job, limit, now), now)
+        waiters.add(job_class, job_class.order(now), namespace, request, limit)
+        self._rejected[queued.job.key] = None
+        return True
+
+    def take_rejected(self) -> list[str]:
+        """Returns a job of each class that was rejected since the last call."""
+        found = list(self._rejected)
+        self._rejected.clear()
+        return found
+
+    def turn_taken(self, job_class: JobClass, namespace: str) -> None:
+        """Notes that a job is tried now."""
+        if self.waiters is not None:
+            self._turns.take(namespace)
+            for heap in self._heaps:
+                heap.turn_taken(namespace)
+            self.waiters.had_turn(job_class)
+
+    def _switch(self, tree: QueueTree, now: float) -> None:
+        """Goes over to the order by queues, or back: there are queues now, or none any more."""
+        sub_queues = self._job_classes.sub_queues
+        if tree.is_active:
+            self.waiters = LimitWaiters(tree)
+            active, fresh = FairHeap(tree, self._turns), FairHeap(tree, self._turns)
+            self._heaps, self._version = (active, fresh), tree.version
+            sub_queues.use_queues(active, fresh, self.waiters, tree)
+            return
+        waiting = [each for each in sub_queues if each.state is QueueState.UNSCHEDULABLE]
+        rejected = [each for each in waiting if self.waiters is not None and each in self.waiters]
+        self.waiters, self._heaps = None, ()
+        sub_queues.use_no_queues()
+        for job_class in rejected:
+            self._job_classes.wake(job_class, FREED, now)
+
+
+def _request(queued: QueuedJob) -> JobRequest:
+    """Returns what the job asks for, counted once for each version of it."""
+    known = queued.request
+    if known is None or known[0] is not queued.job:
+        known = queued.request = (queued.job, job_request(queued.job))
+    return known[1]
