@@ -64,7 +64,7 @@ manifests: helm ## write deploy/kubenexus-scheduler.yaml and the chart's role fr
 	$(PY) -m tests.deploy.role_rules > build/cluster-role-rules.yaml
 	$(PY) -m tests.deploy.role_rules api > build/api-reader-rules.yaml
 	mv build/cluster-role-rules.yaml build/api-reader-rules.yaml deploy/helm/kubenexus/files/
-	cp deploy/resourcereservations.yaml deploy/helm/kubenexus/files/crds/
+	cp deploy/resourcereservations.yaml deploy/queues.yaml deploy/helm/kubenexus/files/crds/
 	$(PY) -m tests.deploy.manifests deploy/kubenexus-scheduler.yaml
 
 e2e: controlplane helm ## run the end-to-end tests against a real control plane, which is built first if it is missing

@@ -26,6 +26,7 @@ DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.NODES: {"status": {"allocatable": {"cpu": "12 apples"}}},
     kinds.PODS: {"spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": "12 apples"}}}]}},
     kinds.NAMESPACES: {"metadata": {"name": "bad", "labels": {"a": 5}}},
+    kinds.QUEUES: {"metadata": {"name": "bad"}, "spec": {"weight": "x"}},
     kinds.CLUSTER_QUEUES: {"metadata": {"name": "bad", "labels": {"a": 5}}},
     kinds.LOCAL_QUEUES: {"spec": {"clusterQueue": 5}},
     kinds.REPLICA_SETS: {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}},

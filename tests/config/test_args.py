@@ -125,6 +125,7 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
                 "allowPodTier": False,
                 "tierBoosts": {"gold": 20, "silver": 10, "bronze": 0},
                 "namespacePriorities": {},
+                "queues": [],
             },
             id="ours",
         ),

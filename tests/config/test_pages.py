@@ -56,6 +56,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "tierBoosts",
         "namespacePriorities",
         "allowPodTier",
+        "queues",
         "gangDeadlineSeconds",
         "topologyLevels",
         "topologyDefaults",
@@ -80,7 +81,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "cooldownSeconds",
         "maxVictims",
     ]
-    assert set(settings[:5]) <= set(KINDS[SETTINGS].__struct_encode_fields__)
+    assert set(settings[:6]) <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MAX_BYTES >> 20} MiB" in PAGE
     assert f"{MAX_VALUES:,} values" in PAGE
     assert f"{MAX_LEVELS} levels" in PAGE

@@ -9,6 +9,7 @@ from kubenexus.config import Configuration
 from kubenexus.config.durations import Duration
 from kubenexus.config.gang_settings import GangSettings
 from kubenexus.config.preemption_settings import gang_preemption_settings, preemption_settings
+from kubenexus.config.queue_settings import configured_queues
 from kubenexus.config.tenant_settings import own_tier_profiles
 from kubenexus.framework.profile import DEFAULT_SCHEDULER, Factory, Profile, ProfilePlugins
 from kubenexus.plan.decide import Planner
@@ -21,8 +22,11 @@ def make_ledger(configuration: Configuration, recorder: FlightRecorder | None = 
     reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
     own_tier = own_tier_profiles(configuration.args)
     if recorder is not None:
-        return RecordedLedger(RecordedTenants(own_tier, recorder), recorder, reads_numa=reads_numa)
-    return Ledger(Tenants(own_tier), reads_numa=reads_numa)
+        ledger: Ledger = RecordedLedger(RecordedTenants(own_tier, recorder), recorder, reads_numa=reads_numa)
+    else:
+        ledger = Ledger(Tenants(own_tier), reads_numa=reads_numa)
+    ledger.queues.fix(configured_queues(configuration.args))
+    return ledger
 
 
 def make_planner(

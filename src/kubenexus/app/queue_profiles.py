@@ -22,26 +22,28 @@ def queue_profile(
     """Makes the queue's view of a planner's profile."""
     depends_on_owners = planner.profile_plugins.depends_on_owners
     columns, reservations = ledger.nodes, ledger.reservations
-    terms, tenants = columns.pods.terms, columns.tenants
+    terms, tenants, queues = columns.pods.terms, columns.tenants, ledger.queues
 
     def sign(pod: Pod) -> bytes:
         signature, namespace = planner.class_cache.short_signature(pod, columns), pod.metadata.namespace
         term_scope, tier = terms.scope(namespace), tenants.scope(pod)
         if tier:
             signature = b"%b of %b" % (signature, tier.encode())
-        if not term_scope and namespace not in node_backoff.namespaces:
+        if not term_scope and namespace not in node_backoff.namespaces and not queues.is_active:
             return signature
-        # The namespace avoids nodes that others may use, or terms of other namespaces may select its pods.
+        # The namespace avoids nodes that others may use, terms of other namespaces may select its pods, or it has turns
+        # and limits of its own.
         return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
 
-    def scope(pod: Pod) -> tuple[tuple[int, ...], str]:
-        return terms.scope(pod.metadata.namespace), tenants.scope(pod)
+    def scope(pod: Pod) -> tuple[tuple[int, ...], str, str]:
+        namespace = pod.metadata.namespace
+        return terms.scope(namespace), tenants.scope(pod), namespace if queues.is_active else ""
 
     def owners() -> int:
         return columns.default_selectors.version if depends_on_owners else 0
 
-    def context() -> tuple[int, frozenset[str], int]:
-        return owners(), node_backoff.namespaces, reservations.version
+    def context() -> tuple[int, frozenset[str], int, bool]:
+        return owners(), node_backoff.namespaces, reservations.version, queues.is_active
 
     boosts, namespaces = {tier: settings.boost(tier, "") for tier in TIERS}, settings.namespace_priorities
 

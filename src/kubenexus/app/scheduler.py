@@ -275,7 +275,8 @@ class Scheduler:
             )
             for name, planner in self.planners.items()
         }
-        return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy)
+        queues = self.ledger.queues
+        return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy, queues)
 
     def _make_status_patcher(self) -> StatusPatcher[Pod]:
         def failed(pod: Pod, why: str) -> None:

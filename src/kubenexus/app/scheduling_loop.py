@@ -145,6 +145,7 @@ class SchedulingLoop:
             self._metrics.refresh_rows.labels().observe(rows)
             spent += PER_DECISION + rows
             count += 1
+        self._pod_reporter.report_rejected(self._queue.take_rejected())
         self._pod_reporter.report_some()
         self._settle_usage()
         self._log_node_warnings()
@@ -162,6 +163,8 @@ class SchedulingLoop:
         for node, warnings in self._ledger.take_node_warnings().items():
             if warnings:
                 log.warning("Cannot read all labels and annotations of a node", node=node, why="; ".join(warnings))
+        for queue, problem in self._ledger.queues.take_warnings().items():
+            log.warning("Cannot use all that a queue sets", object=queue, why=problem)
 
     def _settle_usage(self) -> None:
         """Counts some pods again whose tenant or node changed. A failure there must not stop the loop."""

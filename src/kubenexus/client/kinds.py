@@ -107,6 +107,9 @@ RESOURCE_RESERVATIONS: Final = ApiResource(
     "ResourceReservation", "resourcereservations", "v1alpha1", "scheduling.kubenexus.io"
 )
 
+# Where deploy/queues.yaml is installed.
+QUEUES: Final = ApiResource("Queue", "queues", "v1alpha1", "scheduling.kubenexus.io", namespaced=False)
+
 # Of Kueue, where that is installed.
 KUEUE: Final = "kueue.x-k8s.io"
 LOCAL_QUEUES: Final = ApiResource("LocalQueue", "localqueues", "v1beta2", KUEUE)

@@ -121,9 +121,25 @@ class TierBoosts(ConfigObject):
 NO_BOOSTS: Final = TierBoosts(gold=0, silver=0, bronze=0)
 
 
+class QueueArgs(ConfigObject):
+    """A queue, as the kind `Queue` has it (`api.queues`). Amounts are quantities."""
+
+    name: str = ""
+    parent: str = ""
+    weight: Int64 = 1
+    guaranteed: dict[str, Any] = {}
+    limit: dict[str, Any] = {}
+    borrowing_limit: dict[str, Any] = {}
+    lending_limit: dict[str, Any] = {}
+    namespace_limit: dict[str, Any] = {}
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+
+
 class KubeNexusArgs(Args):
     """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs.
-    Without `tierBoosts`: 20, 10 and 0, or none in a profile with kube-scheduler's name."""
+    Without `tierBoosts`: 20, 10 and 0, or none in a profile with kube-scheduler's name. `queues` are for all
+    profiles."""
 
     api_version: Text = "scheduling.kubenexus.io/v1alpha1"
     tie_break: str | None = None
@@ -131,6 +147,7 @@ class KubeNexusArgs(Args):
     allow_pod_tier: bool = False
     tier_boosts: TierBoosts | None = None
     namespace_priorities: dict[str, Int64] = {}
+    queues: list[QueueArgs] = []
 
 
 class WorkloadAwareScoringArgs(Args):

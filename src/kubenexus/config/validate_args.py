@@ -10,6 +10,7 @@ from kubenexus.config import args as kinds
 from kubenexus.config import validate_placement_args
 from kubenexus.config.durations import Duration
 from kubenexus.config.field_errors import FieldPath
+from kubenexus.config.queue_settings import validate_queues
 from kubenexus.framework.aging import CRITICAL, HIGHEST
 from kubenexus.framework.profile import TieBreak
 
@@ -180,6 +181,7 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: FieldPath) -> None:
         if not _NAMESPACE.fullmatch(namespace):
             here.invalid(namespace, "must be the name of a namespace: lower case letters, digits and '-'")
         _between(priority, -_MAX_BOOST, _MAX_BOOST, here)
+    validate_queues(args.queues, place["queues"])
 
 
 def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:

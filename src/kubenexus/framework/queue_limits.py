@@ -21,6 +21,11 @@ def is_rejection(decision: Decision) -> bool:
     return decision.diagnosis.refused_by == (QUEUE_LIMIT,)
 
 
+def limit_name(decision: Decision) -> str:
+    """Returns which limit the job waits for, without amounts: while it is equal, the job need not be told again."""
+    return decision.error.partition(":")[0]
+
+
 def sentence(limit: ReachedLimit) -> str:
     """Returns why the job waits. It names the job's own namespace and the queues above it, and no other tenant."""
     node, resource = limit.node, limit.resource

@@ -25,6 +25,7 @@ PLACEMENT_UNCLEAR: Final = "PlacementUnclear"
 RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
+REJECTED: Final = "Rejected"
 PREEMPTED: Final = "Preempted"
 
 NOTE_LIMIT: Final = 1024  # bytes; the API server rejects a longer note
@@ -109,6 +110,11 @@ def scheduled(pod: Pod, node: str) -> EventRecord:
 def failed_scheduling(pod: Pod, sentence: str) -> EventRecord:
     """The pod was refused or the attempt failed; `sentence` is that of the decision."""
     return EventRecord(object_reference(pod), WARNING, FAILED, "Scheduling", truncate_note(sentence))
+
+
+def rejected(pod: Pod, sentence: str) -> EventRecord:
+    """The pod is not tried, since a limit of its queue or namespace is reached; `sentence` has limit and usage."""
+    return EventRecord(object_reference(pod), WARNING, REJECTED, "Scheduling", truncate_note(sentence))
 
 
 def gang_unclear(pod: Pod, text: str) -> EventRecord:

@@ -15,6 +15,7 @@ from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
+from kubenexus.api.queues.queue import Queue
 from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.api.workloads import (
     Namespace,
@@ -86,6 +87,11 @@ KINDS: dict[str, KindHandler] = {
         LocalQueue,
         lambda ledger, thing: ledger.nodes.tenants.set_local_queue(thing),
         lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
+    ),
+    "Queue": KindHandler(
+        Queue,
+        lambda ledger, thing: ledger.queues.set_object(thing),
+        lambda ledger, key: ledger.queues.remove_object(key),
     ),
     "DeviceClass": KindHandler(DeviceClass, _by_name("upsert_device_class"), _by_name("remove_device_class")),
     "DeviceTaintRule": KindHandler(

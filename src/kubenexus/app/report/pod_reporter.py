@@ -16,6 +16,7 @@ from kubenexus.base.errors import truncated
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.plugin_results import PluginError
+from kubenexus.framework.queue_limits import is_rejection, limit_name
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
@@ -82,6 +83,11 @@ class PodReporter:
             self._waiting[key] = None
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
+    def report_rejected(self, keys: list[str]) -> None:
+        """Reports that limits of queues are reached, to these jobs and all of their classes, in later portions."""
+        for key in keys:
+            self._waiting.update(dict.fromkeys((key, *self._queue.same_class(key))))
+
     def report_error(self, job: Job, message: str) -> None:
         """Reports that the decision failed with an error."""
         self._report_job(job, Code.ERROR, message, again=True)
@@ -131,9 +137,19 @@ class PodReporter:
             if job is None or decision is None or self._queue.state(key) is QueueState.IN_FLIGHT:
                 continue
             reported += min(len(job.pods), MEMBERS)
-            if self._report_job(job, decision.code, decision.sentence(job.namespace), again=False, most=MEMBERS):
+            held = is_rejection(decision)
+            limit = limit_name(decision) if held else ""
+            if held and self._knows_limit(job, limit):
+                continue
+            sentence = decision.sentence(job.namespace)
+            if self._report_job(job, decision.code, sentence, again=False, held=held, most=MEMBERS, limit=limit):
                 self._waiting[key] = None
         self._report_held(most - reported)
+
+    def _knows_limit(self, job: Job, limit: str) -> bool:
+        """Whether the job was told that it waits for this limit. What is used of it changes with each pod that ends."""
+        last = self._last_report.get(job.pods[0].key)
+        return last is not None and last.uid == job.pods[0].metadata.uid and last.kind == limit
 
     def on_patch_failed(self, pod: Pod) -> None:
         """Forgets the last report, because its status patch could not be written: the next report writes it again."""
@@ -159,16 +175,27 @@ class PodReporter:
     # --- how it is reported -------------------------------------------------------------------------------------------
 
     def _report_job(
-        self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False, most: int | None = None
+        self,
+        job: Job,
+        code: Code,
+        sentence: str,
+        *,
+        again: bool,
+        held: bool = False,
+        most: int | None = None,
+        limit: str = "",
     ) -> bool:
         """Reports to the members of a job that are due, to `most` at once. Returns whether others are due. `held` means
-        that the job was not tried: more nodes would not help, so autoscalers must not see it as unschedulable."""
+        that the job was not tried: more nodes would not help, so autoscalers must not see it as unschedulable. `limit`
+        names the limit that it waits for, if it does."""
         if len(job.pods) == 1 and not job.is_gang:
-            self._report_in_full(job, job.pods[0], code, sentence, again=again, held=held)
+            self._report_in_full(job, job.pods[0], code, sentence, again=again, held=held, kind=limit)
             return False
         kind = conditions.reason_of(code)
         common = f"its gang was refused as a whole: pod {truncated(job.pods[0].metadata.name)} says why"
-        if held:
+        if limit:
+            kind = common = limit
+        elif held:
             kind = common = INCOMPLETE if sentence.startswith(INCOMPLETE) else sentence
         due = self._gangs.members_to_report(job, kind, sentence, self._last_report)
         for pod, in_full in due[:most]:
@@ -192,7 +219,9 @@ class PodReporter:
         known = self._last_report.get(pod.key) == last_report
         if known and not again:
             return
-        self._recorder.record(events.failed_scheduling(pod, sentence), pod.spec.scheduler_name)
+        rejected = held and code is Code.PENDING
+        event = events.rejected(pod, sentence) if rejected else events.failed_scheduling(pod, sentence)
+        self._recorder.record(event, pod.spec.scheduler_name)
         if known:
             return
         self._last_report[pod.key] = last_report

@@ -26,6 +26,7 @@ GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS,
 WATCHED_KINDS = (
     kinds.NODES,
     kinds.NAMESPACES,
+    kinds.QUEUES,
     kinds.CLUSTER_QUEUES,
     kinds.LOCAL_QUEUES,
     kinds.STORAGE_CLASSES,
@@ -56,6 +57,7 @@ WATCHED_KINDS = (
 # Devices are known from the labels of their nodes, too, and tenants from those of their namespaces.
 OPTIONAL = frozenset(
     {
+        kinds.QUEUES,
         kinds.CLUSTER_QUEUES,
         kinds.LOCAL_QUEUES,
         kinds.DEVICE_CLASSES,

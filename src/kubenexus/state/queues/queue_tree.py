@@ -10,7 +10,8 @@ sums of queues are made from those of namespaces, and no pod is counted again.
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings
+from kubenexus.api.queues.queue import Queue
+from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings, queue_settings
 from kubenexus.api.resource_names import PODS, Amounts
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
@@ -49,6 +50,8 @@ class QueueTree:
         self._nodes_read = -1
         self._warnings: dict[str, str] = {}
         self._warned: dict[str, str] = {}
+        self._object_warnings: dict[str, str] = {}
+        self._fixed: set[str] = set()
         self.root = QueueNode(ROOT)
         self.totals: dict[str, float] = {}
         self.is_active = False
@@ -58,12 +61,33 @@ class QueueTree:
 
     # --- queues and namespaces ------------------------------------------------------------------------------------
 
+    def fix(self, queues: Iterable[QueueSettings]) -> None:
+        """Adds the queues of the configuration. Objects of the same names do not count."""
+        for settings in queues:
+            self.set_queue(settings)
+            self._fixed.add(settings.name)
+
+    def set_object(self, queue: Queue) -> None:
+        """Adds or changes a queue by its object. Raises Malformed and then changes nothing."""
+        name = queue.metadata.name
+        if name in self._fixed:
+            self._object_warnings[f"Queue {name}"] = (
+                "the configuration has a queue of this name: the object has no effect"
+            )
+            return
+        self.set_queue(queue_settings(name, queue.spec))
+
+    def remove_object(self, name: str) -> None:
+        self._object_warnings.pop(f"Queue {name}", None)
+        if name not in self._fixed:
+            self.remove_queue(name)
+
     def set_queue(self, settings: QueueSettings) -> None:
         """Adds or changes a queue. The first one makes all pods be counted."""
         if self._settings.get(settings.name) == settings:
             return
         if settings.name not in self._settings and len(self._settings) >= MAX_QUEUES:
-            self._warnings[f"Queue {settings.name}"] = f"there are {MAX_QUEUES} queues already"
+            self._object_warnings[f"Queue {settings.name}"] = f"there are {MAX_QUEUES} queues already"
             return
         self._settings[settings.name] = settings
         self._outdated = True
@@ -92,11 +116,13 @@ class QueueTree:
             self._drop(name)
 
     def take_warnings(self) -> dict[str, str]:
-        """Returns what is wrong with queues, by queue: each once, and again when it changes."""
-        if self.is_active:
-            self.settle()
-        fresh = {name: problem for name, problem in self._warnings.items() if self._warned.get(name) != problem}
-        self._warned = dict(self._warnings)
+        """Returns what is wrong with queues as the tree was last built, by queue: each once, and again when it
+        changes."""
+        if not (self._warnings or self._object_warnings or self._warned):
+            return {}
+        warnings = self._warnings | self._object_warnings
+        fresh = {name: problem for name, problem in warnings.items() if self._warned.get(name) != problem}
+        self._warned = warnings
         return fresh
 
     @property

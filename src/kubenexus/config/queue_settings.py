@@ -1,0 +1,51 @@
+"""The queues of the configuration (`pluginConfig`, `KubeNexus`, `queues`). All profiles share them, as they share the
+ledger."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.queues.queue import QueueSpec
+from kubenexus.api.queues.settings import QueueSettings, queue_settings
+from kubenexus.base.errors import Malformed
+from kubenexus.config.args import SETTINGS, QueueArgs, as_data
+from kubenexus.config.field_errors import FieldPath
+
+
+def configured_queues(args: Mapping[str, Mapping[str, Any]]) -> list[QueueSettings]:
+    """Returns the queues of the first profile that has some, from the arguments by profile."""
+    given: Iterator[list[dict[str, Any]]] = (each.get(SETTINGS, {}).get("queues", []) for each in args.values())
+    return [_settings(queue) for queue in next((queues for queues in given if queues), [])]
+
+
+def validate_queues(queues: Iterable[QueueArgs], place: FieldPath) -> None:
+    """Reports all problems of queues: of each by itself, names that repeat, parents that do not exist, and cycles."""
+    seen: dict[str, str] = {}
+    for index, queue in enumerate(queues):
+        here = place[index]
+        if not queue.name:
+            here["name"].required()
+        elif queue.name in seen:
+            here["name"].duplicate(queue.name)
+        seen[queue.name] = queue.parent
+        try:
+            _settings(as_data(queue))
+        except Malformed as problem:
+            here.report(str(problem).removeprefix("spec."))
+    for index, queue in enumerate(queues):
+        above, steps = queue.parent, 0
+        while above in seen and above != queue.name and steps <= len(seen):
+            above, steps = seen[above], steps + 1
+        if above == queue.name and queue.name:
+            place[index]["parent"].invalid(queue.parent, "the queue is below itself")
+        elif above and above not in seen:
+            place[index]["parent"].invalid(above, "no queue of the configuration has this name")
+
+
+def _settings(queue: Mapping[str, Any]) -> QueueSettings:
+    spec = {field: value for field, value in queue.items() if field != "name"}
+    try:
+        return queue_settings(queue.get("name", ""), msgspec.convert(spec, QueueSpec))
+    except msgspec.ValidationError as error:
+        raise Malformed(str(error)) from None

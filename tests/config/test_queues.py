@@ -1,0 +1,42 @@
+"""Queues in the configuration: the same settings as those of objects, and all problems at once."""
+
+import pytest
+
+from kubenexus.api.queues.settings import QueueSettings
+from kubenexus.config.queue_settings import configured_queues
+from tests.config.builders import loaded, problems
+
+
+def text(queues: str, profile: str = "a") -> str:
+    args = f"{{queues: [{queues}]}}"
+    return f"{{schedulerName: {profile}, pluginConfig: [{{name: KubeNexus, args: {args}}}]}}"
+
+
+def test_without_queues_there_are_none() -> None:
+    assert configured_queues(loaded("").args) == []
+
+
+def test_queues_are_those_of_the_first_profile_that_has_some() -> None:
+    queue = "{name: ml, weight: 3, limit: {cpu: 1500m, nvidia.com/gpu: 2}, namespaces: [a]}"
+    both = f"profiles: [{{schedulerName: none}}, {text(queue)}, {text('{name: other}', 'b')}]"
+    assert configured_queues(loaded(both).args) == [
+        QueueSettings("ml", weight=3, most={"cpu": 1500, "nvidia.com/gpu": 2}, namespaces=("a",))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("queues", "problem"),
+    [
+        pytest.param("{weight: 1}", "[0].name: Required value", id="no name"),
+        pytest.param("{name: a}, {name: a}", '[1].name: Duplicate value: "a"', id="a name twice"),
+        pytest.param("{name: a, parent: b}", '[0].parent: Invalid value: "b": no queue', id="a parent that is missing"),
+        pytest.param("{name: a, parent: b}, {name: b, parent: a}", "[0].parent: ", id="a cycle"),
+        pytest.param("{name: a, limit: {cpu: x}}", "[0]: limit[cpu]: ", id="no quantity"),
+        pytest.param("{name: a, limit: {cpu: [1]}}", "[0]: ", id="no quantity at all"),
+        pytest.param("{name: a, weight: -1}", "[0]: weight: must be from 0", id="a weight below 0"),
+        pytest.param("{name: a, limits: {}}", "[0].limits: unknown field", id="a field that does not exist"),
+    ],
+)
+def test_what_is_wrong_is_reported_with_its_place(queues: str, problem: str) -> None:
+    found = [str(each) for each in problems(f"profiles: [{text(queues)}]")]
+    assert any(f"args.queues{problem}" in each for each in found), found
