@@ -63,9 +63,7 @@ class OneLineErrors(click.Command):
 @click.option("--health-bind-address", default="", metavar="HOST:PORT", help="Health alone, in plain HTTP.")
 @click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
-@click.option(
-    "--live-api/--no-live-api", default=True, show_default=True, help="Questions on --secure-port."
-)
+@click.option("--live-api/--no-live-api", default=True, show_default=True, help="Questions on --secure-port.")
 @click.option("--record", "record_dir", type=click.Path(file_okay=False), help="Record decisions into this folder.")
 @click.option("--record-max", default="1Gi", show_default=True, help="Its size; the oldest goes first.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
