@@ -23,6 +23,7 @@ from bench.report import machine
 @click.option("--every", default=2.0, show_default=True, help="Seconds between two of them.")
 @click.option("--large", type=click.IntRange(2), default=50, show_default=True, help="Pods of a large gang.")
 @click.option("--rush", type=click.IntRange(1), default=100, show_default=True, help="Gangs at once, at the end.")
+@click.option("--numa", type=click.IntRange(0, 8), default=0, help="NUMA nodes of each node; single pods are aligned.")
 @click.option("--json", "file", type=click.Path(path_type=Path), default=Path("build/latency.json"), show_default=True)
 def main(file: Path, **plan: Any) -> None:
     """How soon a pod is bound once it was created, and a gang once its last pod was."""

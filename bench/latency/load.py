@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bench.latency.numa import NumaNodes
 from bench.soak.churn import NAMESPACE, insist
 from bench.soak.lookout import CLOCK, Lookout, Seen
 from bench.soak.objects import SCHEDULER
@@ -35,8 +36,10 @@ class Wait(msgspec.Struct, frozen=True):
 class Load:
     """Gangs have the labels that docs/gangs.md begins with, and need all their members."""
 
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
+    def __init__(self, client: ApiClient, numa: NumaNodes | None = None) -> None:
+        """`numa` is told where pods with CPUs for themselves are bound."""
+        self._client, self._numa = client, numa
+        self._cpus: dict[str, int] = {}  # by pod that has some for itself
         self._left: dict[str, set[str]] = {}  # members without a node, by gang
         self._bound: dict[str, asyncio.Future[float]] = {}
 
@@ -48,12 +51,14 @@ class Load:
         """Creates it, all members but one at once and then the last, and waits until it is bound."""
         return await self._create(name, [member(name, size, number) for number in range(size)])
 
-    async def pod(self, name: str, app: str) -> Wait:
-        """Creates a pod of an app, and waits until it is bound."""
-        return await self._create(name, [a_pod(f"{name}-0", {"app": app})])
+    async def pod(self, name: str, app: str, cpus: int = 0) -> Wait:
+        """Creates a pod of an app, with so many CPUs for itself, and waits until it is bound."""
+        return await self._create(name, [a_pod(f"{name}-0", {"app": app}, cpus)], cpus)
 
-    async def _create(self, name: str, pods: list[dict[str, Any]]) -> Wait:
+    async def _create(self, name: str, pods: list[dict[str, Any]], cpus: int = 0) -> Wait:
         self._left[name] = {pod["metadata"]["name"] for pod in pods}
+        if cpus:
+            self._cpus[pods[0]["metadata"]["name"]] = cpus
         bound = self._bound[name] = asyncio.get_running_loop().create_future()
         began = CLOCK.now()
         await asyncio.gather(*(self._make(pod) for pod in pods[:-1]))
@@ -72,6 +77,9 @@ class Load:
         if left is None or not pod.spec.node_name:
             return
         left.discard(pod.metadata.name)
+        cpus = self._cpus.pop(pod.metadata.name, 0)
+        if cpus and self._numa is not None:
+            self._numa.bound(pod.metadata.name, pod.spec.node_name, cpus)
         if not left:
             del self._left[gang]
             self._bound.pop(gang).set_result(CLOCK.now())
@@ -81,7 +89,10 @@ def member(gang: str, size: int, number: int) -> dict[str, Any]:
     return a_pod(f"{gang}-{number}", {NAME: gang, LEAST: str(size)})
 
 
-def a_pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
-    requests = {"resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
+def a_pod(name: str, labels: dict[str, str], cpus: int = 0) -> dict[str, Any]:
+    """A pod; with CPUs for itself it is Guaranteed, and its kubelet aligns it."""
+    own = {"cpu": str(cpus), "memory": f"{cpus}Gi"}
+    amounts = {"requests": own, "limits": own} if cpus else {"requests": {"cpu": "100m", "memory": "128Mi"}}
+    requests = {"resources": amounts}
     spec = {"schedulerName": SCHEDULER, "containers": [{"name": "main", "image": "app:1", **requests}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}

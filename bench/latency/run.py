@@ -2,6 +2,7 @@
 and all at once."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from bench.latency.load import Load, Wait
+from bench.latency.numa import NumaNodes, cpus_of
 from bench.soak.flaps import Flaps
+from bench.soak.objects import node
 from bench.soak.programs import embedded, scheduler
 from bench.soak.run import beside, connected
 from kubenexus.testing.controlplane import ManagedProcess
@@ -23,7 +26,8 @@ Found = TypeVar("Found")
 
 class Plan(NamedTuple):
     """Single `pods`, `rate` of them a second; then `gangs` of `size` pods, one every so many seconds; then some of
-    `large` pods, one after the other; then a `rush` of so many gangs of `size`."""
+    `large` pods, one after the other; then a `rush` of so many gangs of `size`. With `numa` the nodes report so many
+    NUMA nodes, and the single pods have CPUs for themselves."""
 
     nodes: int
     pods: int
@@ -33,6 +37,7 @@ class Plan(NamedTuple):
     every: float
     large: int
     rush: int
+    numa: int = 0
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -54,8 +59,11 @@ async def measure(folder: Path, plan: Plan) -> Latency:
     with embedded(folder) as server:
         async with connected(server) as client:
             await Flaps(client, plan.nodes).furnish()
-            ours, load = scheduler(server).program, Load(client)
-            async with beside(load.run()):
+            numa = NumaNodes(client, plan.nodes, plan.numa, node("n0")["status"]["allocatable"]) if plan.numa else None
+            if numa is not None:
+                await numa.furnish()
+            ours, load = scheduler(server).program, Load(client, numa)
+            async with beside(load.run()), beside(numa.run()) if numa else contextlib.nullcontext():
                 await _within(load.gang("first", plan.size), ours)
                 pods = await _within(by_the_clock(load, plan), ours, plan.pods / plan.rate)
                 steady = await _within(one_by_one(load, plan), ours, plan.gangs * plan.every)
@@ -72,7 +80,8 @@ async def by_the_clock(load: Load, plan: Plan) -> list[Wait]:
     async with asyncio.TaskGroup() as group:
         for number in range(plan.pods):
             await asyncio.sleep(begin + number / plan.rate - loop.time())
-            tasks.append(group.create_task(load.pod(f"single-{number}", f"app-{number % APPS}")))
+            cpus = cpus_of(number) if plan.numa else 0
+            tasks.append(group.create_task(load.pod(f"single-{number}", f"app-{number % APPS}", cpus)))
     return [task.result() for task in tasks]
 
 

@@ -51,6 +51,11 @@ def test_promises_are_judged(pods: list[float], steady: list[float], large: list
     assert [each.kept for each in report.judge(found)] == kept
 
 
+def test_pods_that_kubelets_align_have_limits_of_their_own() -> None:
+    found = Latency(PLAN._replace(numa=2), waits(7, 7, 24), waits(10), waits(10), waits(5))
+    assert [(each.limit, each.kept) for each in report.judge(found)][:2] == [(8.0, True), (25.0, True)]
+
+
 def test_the_table_has_a_row_for_each_part() -> None:
     rows = report.table(Latency(PLAN, waits(2, 4), waits(10, 20), waits(30), waits(500, 600, 700))).splitlines()
     assert len({row.count("|") for row in rows}) == 1
@@ -144,9 +149,10 @@ def test_gangs_that_are_left_without_nodes_end_it_with_a_word(monkeypatch: pytes
     assert (done.exit_code, done.stderr) == (1, "Error: pods are not bound after 120 s\n")
 
 
-def test_a_small_measurement_runs_to_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("numa", [0, 2], ids=["plain pods", "pods that kubelets align"])
+def test_a_small_measurement_runs_to_its_end(tmp_path: Path, numa: int) -> None:
     pods, gangs = ["--pods", "6", "--rate", "100"], ["--gangs", "3", "--size", "2", "--every", "0.05"]
-    wanted = ["--nodes", "5", *pods, *gangs, "--large", "4", "--rush", "5"]
+    wanted = ["--nodes", "5", *pods, *gangs, "--large", "4", "--rush", "5", f"--numa={numa}"]
     file = tmp_path / "latency.json"
     done = CliRunner().invoke(main, [*wanted, f"--json={file}"], catch_exceptions=False)
     assert done.exit_code == 0

@@ -15,7 +15,7 @@ POLICY = "numa.scheduling.kubenexus.io/policy"
 def named(labels: dict[str, str], annotations: dict[str, str] | None = None) -> list[dict[str, str]]:
     """What each NUMA node has."""
     ours = [{f"{PREFIX}{key}": text for key, text in texts.items()} for texts in (labels, annotations or {})]
-    return [{each.name: each.available for each in zone.resources} for zone in labelled_topology(*ours).zones]
+    return [{each.name: str(each.available) for each in zone.resources} for zone in labelled_topology(*ours).zones]
 
 
 @pytest.mark.parametrize(
