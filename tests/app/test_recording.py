@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubenexus.app.configured_parts import make_ledger, make_planner
+from kubenexus.app.recording.anonymiser import Anonymiser
 from kubenexus.app.recording.entries import SCHEMA, Header
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.recording.segments import SegmentWriter, read_entries, segment_files
@@ -48,13 +49,16 @@ ROOT = Path(__file__).parents[2]
 GANG = "pod-group.scheduling.kubenexus.io/"
 
 
-def recorder(folder: Path, max_bytes: int) -> FlightRecorder:
-    return FlightRecorder(SegmentWriter(folder, max_bytes), HEADER)
+def recorder(folder: Path, max_bytes: int, anonymiser: Anonymiser | None = None) -> FlightRecorder:
+    return FlightRecorder(SegmentWriter(folder, max_bytes), HEADER, anonymiser)
 
 
-def recorded(folder: Path, seed: int, max_bytes: int = 1 << 30, steps: int = 60) -> tuple[str, int]:
+def recorded(
+    folder: Path, seed: int, max_bytes: int = 1 << 30, steps: int = 60, anonymiser: Anonymiser | None = None
+) -> tuple[str, int]:
     """Runs a scheduler through random events. Returns the digest of its ledger and the number of decisions."""
-    book, draw, result = recorder(folder, max_bytes), random.Random(seed), list[tuple[str, int]]()
+    book, draw = recorder(folder, max_bytes, anonymiser), random.Random(seed)
+    result = list[tuple[str, int]]()
 
     async def story() -> None:
         fixture = SchedulerFixture(CONFIG, settings=SchedulerOptions(loop=LoopOptions(recorder=book)))

@@ -53,6 +53,8 @@ def replay(recording: Path, until: str, policy: Path | None, output: str) -> Non
         result = repeat(entries_of(files), make_ledger(configuration), planners, _moment(until))
     except KubeNexusError as error:
         raise click.ClickException(" ".join(str(error).split())) from None
+    if header.anonymised:
+        click.echo("note: names are hashed here; what names decide, such as ties, may come out otherwise", err=True)
     if output == "text":
         echo_lines(_text(result))
     else:

@@ -65,6 +65,7 @@ class OneLineErrors(click.Command):
 @click.option("--tls-private-key-file", default="", help="Its key.")
 @click.option("--live-api/--no-live-api", default=True, show_default=True, help="Questions on --secure-port.")
 @click.option("--record", "record_dir", type=click.Path(file_okay=False), help="Record decisions into this folder.")
+@click.option("--record-anonymise", is_flag=True, help="With hashes in place of names.")
 @click.option("--record-max", default="1Gi", show_default=True, help="Its size; the oldest goes first.")
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -107,7 +108,8 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
     client_options = ClientOptions(kubeconfig=named, context=options["context"], master=options["master"])
     # Twice: each user keeps its own tokens, login programs and certificates, and the lease has a thread of its own.
     access, for_lease = load_client_config(client_options, clock), load_client_config(client_options, clock)
-    recorder = _recorder(options["record_dir"], options["record_max"], config_file, flags.scheduler_name)
+    names = [profile.name for profile in configuration.profiles] if options["record_anonymise"] else None
+    recorder = _recorder(options["record_dir"], options["record_max"], config_file, flags.scheduler_name, names)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
     async def life() -> None:
@@ -140,10 +142,16 @@ def _live_api() -> "LiveApi":
     return LiveApi(LiveAnswers())
 
 
-def _recorder(folder: str | None, limit: str, config_file: str | None, scheduler_name: str) -> "FlightRecorder | None":
-    """Returns the recorder for `--record`, None without it. Raises KubeNexusError."""
+def _recorder(
+    folder: str | None, limit: str, config_file: str | None, scheduler_name: str, profiles: list[str] | None
+) -> "FlightRecorder | None":
+    """Returns the recorder for `--record`, None without it. With `profiles`, all names but theirs are hashed. Raises
+    KubeNexusError."""
+    import secrets
+
     from kubenexus import __version__
     from kubenexus.api.quantity import to_units
+    from kubenexus.app.recording.anonymiser import Anonymiser
     from kubenexus.app.recording.entries import SCHEMA, Header
     from kubenexus.app.recording.recorder import FlightRecorder
     from kubenexus.app.recording.segments import SegmentWriter
@@ -159,7 +167,9 @@ def _recorder(folder: str | None, limit: str, config_file: str | None, scheduler
     except OSError as error:
         raise KubeNexusError(f"--record: {error}") from None
     text = "" if config_file is None else Path(config_file).read_text(encoding="utf-8")
-    recorder = FlightRecorder(writer, Header(SCHEMA, __version__, text, scheduler_name))
+    anonymiser = None if profiles is None else Anonymiser(secrets.token_bytes(32), profiles)
+    header = Header(SCHEMA, __version__, text, scheduler_name, anonymised=anonymiser is not None)
+    recorder = FlightRecorder(writer, header, anonymiser)
     if recorder.failed:
         raise KubeNexusError(f"--record: cannot write into {folder}")
     return recorder

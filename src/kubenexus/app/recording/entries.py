@@ -30,12 +30,14 @@ SCHEMA = 1
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a file begins with. `configuration` is the text of the file, "" for the defaults."""
+    """What a file begins with. `configuration` is the text of the file, "" for the defaults. `anonymised`: names are
+    hashed, so ties that names break may come out otherwise."""
 
     schema: int
     version: str
     configuration: str = ""
     scheduler_name: str = ""
+    anonymised: bool = False
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

@@ -9,12 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+import msgspec
+
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.app.recording.anonymiser import Anonymiser
 from kubenexus.app.recording.entries import (
     Assumed,
     Decided,
     Header,
+    decode_entry,
     encode_entry,
     without_generation,
 )
@@ -48,8 +52,8 @@ class RecordedState(Protocol):
 class FlightRecorder:
     """Records the changes of a ledger and the decisions."""
 
-    def __init__(self, writer: SegmentWriter, header: Header) -> None:
-        self._writer, self._header = writer, header
+    def __init__(self, writer: SegmentWriter, header: Header, anonymiser: Anonymiser | None = None) -> None:
+        self._writer, self._header, self._anonymiser = writer, header, anonymiser
         self._state: dict[tuple[str, str], bytes] = {}  # the latest entry by sort and subject
         self._ahead: Reservation | None = None
         self._paused = 0
@@ -69,7 +73,8 @@ class FlightRecorder:
         self._make_room()
         payload = self._record(operation, about, content)
         if place is not None and payload:
-            self._state[place] = payload
+            # What is left of a preemption is found by names, so it is encoded again when a file begins.
+            self._state[place] = encode_entry(operation, about, content) if operation == "preempt" else payload
 
     def drop(self, sort: str, subject: str) -> None:
         """Removes what is over from the state."""
@@ -79,7 +84,7 @@ class FlightRecorder:
     def remember_pod(self, pod: Pod) -> None:
         """Puts a pod into the state that a recorded event told the ledger of by the way."""
         if not self.failed:
-            self._state["Pod", pod.key] = encode_entry("seen", "Pod", pod)
+            self._state["Pod", pod.key] = self._encoded("seen", "Pod", pod)
 
     def decided(
         self, job: Job, now: float, ahead: Reservation | None, spared: Collection[str], decision: Decision
@@ -99,7 +104,7 @@ class FlightRecorder:
         self._record("commit", job.key, now)
         pods = {pod.key: pod for pod in job.pods}
         for each in () if self.failed else decision.placements:
-            assumed = encode_entry("assume", each.pod, Assumed(pods[each.pod], each, now))
+            assumed = self._encoded("assume", each.pod, Assumed(pods[each.pod], each, now))
             self._state["assume", each.pod] = assumed
         with self.paused():
             yield
@@ -129,7 +134,7 @@ class FlightRecorder:
         if self.failed:
             return b""
         try:
-            payload = encode_entry(operation, about, content)
+            payload = self._encoded(operation, about, content)
             self._writer.write(payload)
         except (OSError, TypeError, ValueError, OverflowError, UnicodeEncodeError) as error:
             self._fail(error)
@@ -152,7 +157,7 @@ class FlightRecorder:
             for each in self._left_of(sort, subject, payload):
                 self._writer.write(each)
         for node in () if self._ledger is None else self._ledger.contradicted_nodes():
-            self._writer.write(encode_entry("contradict", node))
+            self._writer.write(self._encoded("contradict", node))
         self._writer.write(encode_entry("state", ""))
         self._writer.count_from_here()
 
@@ -182,8 +187,19 @@ class FlightRecorder:
 
     def _left_of(self, sort: str, subject: str, payload: bytes) -> list[bytes]:
         if sort == "preempt" and self._ledger is not None:
-            return self._ledger.left_of_preemption(subject, payload)
+            return [self._encoded_again(each) for each in self._ledger.left_of_preemption(subject, payload)]
         return [payload]
+
+    def _encoded(self, operation: str, about: str, content: Any = None) -> bytes:
+        if self._anonymiser is not None:
+            about, content = self._anonymiser.replaced(about, content)
+        return encode_entry(operation, about, content)
+
+    def _encoded_again(self, payload: bytes) -> bytes:
+        if self._anonymiser is None:
+            return payload
+        entry = decode_entry(payload)
+        return self._encoded(entry.operation, entry.about, msgspec.msgpack.decode(entry.content))
 
     def _contained(self, work: Callable[[], None]) -> None:
         if self.failed:
