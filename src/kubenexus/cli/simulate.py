@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from kubenexus.cli.interrupts import interrupts_held
-from kubenexus.cli.simulate_traces import INTERRUPTED, openb, philly, trace
+from kubenexus.cli.simulate_traces import INTERRUPTED, openb, philly, recording, trace
 
 if TYPE_CHECKING:
     from kubenexus.sim.perf.workload_run import Result, WorkloadFilter, WorkloadRun
@@ -24,6 +24,7 @@ def simulate() -> None:
 
 simulate.add_command(openb)
 simulate.add_command(philly)
+simulate.add_command(recording)
 simulate.add_command(trace)
 
 

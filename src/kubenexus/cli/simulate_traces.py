@@ -1,4 +1,4 @@
-"""`kubenexus simulate openb|philly|trace`: policies on traces of jobs."""
+"""`kubenexus simulate openb|philly|trace|recording`: policies on traces of jobs."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -128,6 +128,25 @@ def trace(file: Path | None, dump_file: Path | None, again: bool, **shared: Any)
     if again and dump_file is None:
         raise click.UsageError("--again needs --cluster")
     _run(lambda: [_own_plan(file, dump_file, again)], **shared)
+
+
+@click.command(help=f"Play the jobs of a recording of `kubenexus run --record` again.\n{_POLICIES}")
+@click.argument("path", metavar="FILE|FOLDER", type=click.Path(exists=True, path_type=Path))
+@_shared_options
+def recording(path: Path, **shared: Any) -> None:
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.sim.replay.runs import ReplayPlan
+    from kubenexus.sim.replay.traces.recording import read_recording
+    from kubenexus.sim.replay.traces.trace import Trace
+
+    def plans() -> "list[ReplayPlan]":
+        found = read_recording(path)
+        jobs = found.jobs()
+        if not jobs:
+            raise KubeNexusError(f"{path}: no decisions")
+        return [ReplayPlan(Trace(path.stem, (), jobs), lambda each, seed: each, found.ledger)]
+
+    _run(plans, **shared)
 
 
 def _own_plan(file: Path | None, dump_file: Path | None, again: bool) -> "ReplayPlan":

@@ -33,11 +33,11 @@ def dump_jobs(pods: Iterable[Pod], *, again: bool) -> list[TraceJob]:
         ):
             continue
         try:
-            shape = _shape(pod)
+            shape = shape_of(pod)
         except Malformed:
             continue
         tenant = pod.metadata.namespace
-        found.append(TraceJob(pod.key, shape, float(len(found)), None, 1, tenant, (_without_node(pod),)))
+        found.append(TraceJob(pod.key, shape, float(len(found)), None, 1, tenant, (without_node(pod),)))
     return found
 
 
@@ -52,7 +52,8 @@ def _moves(pod: Pod) -> bool:
     return not of_daemon_set(pod) and pod.metadata.annotations.get(_STATIC, "api") == "api"
 
 
-def _shape(pod: Pod) -> JobShape:
+def shape_of(pod: Pod) -> JobShape:
+    """Returns what a pod asks for. Raises Malformed."""
     amounts = dict(demand(pod).amounts)
     needs = device_needs(pod)
     gpus = sum(amount for name, amount in amounts.items() if is_device_resource(name))
@@ -66,7 +67,7 @@ def _shape(pod: Pod) -> JobShape:
     )
 
 
-def _without_node(pod: Pod) -> Pod:
+def without_node(pod: Pod) -> Pod:
     """Returns the pod as it was before it got a node and devices."""
     notes = {key: value for key, value in pod.metadata.annotations.items() if key not in _GIVEN}
     metadata = replace(pod.metadata, annotations=notes)
