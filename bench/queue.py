@@ -68,7 +68,7 @@ def churn(calls: int, waiting: int = WAITING) -> Round:
 
     def round_() -> float:
         queue, jobs = crowd.queue, crowd.jobs(calls, welcome=True)
-        placements = {job.key: _placement(job) for job in jobs}
+        placements = {job.key: placement(job) for job in jobs}
         start = time.perf_counter()
         for job in jobs:
             queue.add(job)
@@ -144,6 +144,6 @@ def _refusal(attempt: SchedulingAttempt) -> Decision:
     return Decision(attempt.job.key, Code.UNSCHEDULABLE, 0, 0.0, diagnosis=diagnosis)
 
 
-def _placement(job: Job) -> Decision:
+def placement(job: Job) -> Decision:
     seats = tuple(PodPlacement(pod.key, pod.metadata.uid, "worker", Footprint()) for pod in job.pods)
     return Decision(job.key, Code.SUCCESS, 0, 0.0, placements=seats)

@@ -10,6 +10,7 @@ from bench import (
     decoding,
     devices,
     events,
+    fair_queues,
     gangs,
     longest_turn,
     memory,
@@ -180,6 +181,11 @@ def _queue(plan: Plan) -> Iterator[Result]:
             round_ = make(calls, plan.waiting)
             settle_down()
             yield timing(bench, case, nodes, _rounds(round_, kernel, plan))
+    for (bench, case), pair in fair_queues.CASES.items():
+        if plan.wants(bench, case):
+            own, plain = pair(plan.waiting)
+            settle_down()
+            yield timing(bench, case, nodes, interleaved(own, plain, plan.rounds, plan.seconds))
 
 
 def _decode(plan: Plan) -> Iterator[Result]:

@@ -83,6 +83,8 @@ TARGETS = (
     Target("decide.warm at 5,000 nodes, looking beyond, kernels", 4.0, _ratio("decide.warm", 5_000, beyond=True)),
     Target("decide.cold at 5,000 nodes, looking beyond, kernels", 15.0, _ratio("decide.cold", 5_000, beyond=True)),
     Target("a job whose class was just refused, kernels", 0.2, _ratio("queue.refused", 5_000, case="each")),
+    Target("queue.fair, times without queues", 3.0, _times("queue.fair")),
+    Target("queue.usage, times that of 10 queues", 3.0, _times("queue.usage")),
     Target(
         "commit.gang, us a member", 20.0, lambda r: r.us if isinstance(r, Timing) and r.bench == "commit.gang" else None
     ),

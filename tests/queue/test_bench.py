@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench import fair_queues
 from bench.queue import CASES
 
 
@@ -10,3 +11,9 @@ def test_a_round_takes_some_time_and_can_be_repeated(name: tuple[str, str]) -> N
     make = CASES[name][1]
     round_ = make(3, 40)
     assert min(round_(), round_()) > 0
+
+
+@pytest.mark.parametrize("name", fair_queues.CASES, ids="/".join)
+def test_queues_and_what_they_are_compared_with_can_be_repeated(name: tuple[str, str]) -> None:
+    own, plain = fair_queues.CASES[name](200)
+    assert min(own(), plain(), own(), plain()) > 0

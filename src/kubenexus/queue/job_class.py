@@ -4,7 +4,7 @@ A refusal of the first job is a refusal of all, and an event that may help one m
 with ten signatures are ten classes: a refusal, an event or the end of a backoff moves a class, not each of its jobs.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubenexus.base.heap import Heap, Slot
 from kubenexus.framework.cluster_events import ClassBackoff
@@ -14,6 +14,9 @@ from kubenexus.queue.job_signature import JobSignature
 from kubenexus.queue.question_cost import QuestionCost, question_cost
 from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState
+
+if TYPE_CHECKING:
+    from kubenexus.queue.fair.job_request import JobRequest
 
 
 class ClassShare(NamedTuple):
@@ -34,6 +37,7 @@ class JobClass:
     single_job             for one job by itself, after an event that does not concern others of its signature
     members, in_flight     the waiting jobs, and how many more have an attempt under way
     scope                  what the signature depends on besides the pods (`QueueProfile.scope`)
+    request                what each of its jobs asks for in sum, once that is known (`queue.fair.fair_order`)
     set_aside_for          the namespace whose backlog the class waits for, although it is active
     last_event             the number of the last event that it was checked for (`queue.event_waiters`)
     was_asked              hints have parsed its sample pods
@@ -58,6 +62,7 @@ class JobClass:
         "refusal_holds",
         "refusals",
         "refused_order",
+        "request",
         "scope",
         "set_aside_for",
         "share",
@@ -78,6 +83,7 @@ class JobClass:
         self.priority = priority
         self.share = ClassShare(priority, kind.sample_pods[0].metadata.namespace)
         self.single_job = alone
+        self.request: JobRequest | None = None
         self.set_aside_for = ""
         self.aside_slot: Slot | None = None
         self.members: Heap[QueuedJob] = Heap()

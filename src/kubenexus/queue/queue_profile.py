@@ -36,6 +36,9 @@ from kubenexus.queue.member_signatures import MemberSignatures, Sign, SignatureR
 # Stands for an unknown plugin among those that refused a job: any event that some plugin registers for may help it.
 ANY_PLUGIN = ""
 
+# What the requests of a pod are computed from.
+_REQUESTS = {"spec.containers", "spec.initContainers", "spec.overhead", "spec.resources"}
+
 Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
 Scope = Callable[[Pod], Hashable]
 Boost = Callable[[Pod], int]
@@ -59,6 +62,7 @@ class QueueProfile:
                does not have
     owned      the reservations that a job may use: a refusal of other jobs does not apply to it. Part of `context`
     by_content what `sign` returns depends on nothing else but the content of the pod (`SignatureRule`)
+    signs_requests  jobs with the same signature ask for the same
     aging      how the priority of a job rises while it waits, if it does
     hints      counts the answers of hints by plugin, event and answer
     failures   counts errors of gates and orders by plugin
@@ -80,6 +84,7 @@ class QueueProfile:
         by_content: bool = False,
     ) -> None:
         self.aging = aging
+        self.signs_requests = False
         self._owned = owned
         self._boost = boost
         self._scope = scope
@@ -111,7 +116,7 @@ class QueueProfile:
         """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
         wakes = {**events_to_register(profile_plugins.plugins), **also}
-        return QueueProfile(
+        profile = QueueProfile(
             sign,
             wakes,
             profile_plugins.pre_enqueue,
@@ -124,6 +129,8 @@ class QueueProfile:
             owned=owned,
             by_content=by_content,
         )
+        profile.signs_requests = profile_plugins.reads >= _REQUESTS
+        return profile
 
     def order(self, priority: int, since: float, boost: int = 0) -> tuple[float, ...]:
         """Returns the sort key of a job; smaller ones go first: by priority, then by boost, then by age. A foreign

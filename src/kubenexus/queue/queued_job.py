@@ -53,7 +53,7 @@ class QueuedJob:
     activate_requested  `activate` was called while it was in flight
     changed             its pods changed while it was in flight
     members             the signatures of the members of a gang, as far as they were signed
-    request             what it asks for in sum (`queue.fair.job_request`), with the version of the job
+    request             what it asks for in sum, with the version of the job; None if that of its class counts
     hold                why it may not be tried although its gates are open: a gang lacks members, say
     """
 

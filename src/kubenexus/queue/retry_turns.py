@@ -34,10 +34,11 @@ class RetryTurns:
 
     def next_active(self, now: float) -> JobClass | None:
         """Returns the active class to be tried now, or None. Takes O(log n)."""
-        first, fresh = self._sub_queues.active.first(), self._sub_queues.fresh.first()
-        if first is None or first is fresh:
+        first = self._sub_queues.active.first()
+        if first is None or not first.tried:  # then it is the first of those that were never tried, too
             self._passed = False
             return first
+        fresh = self._sub_queues.fresh.first()
         if fresh is not None and self._passed and self._may_pass(fresh, first, now):
             self._passed = False
             return fresh

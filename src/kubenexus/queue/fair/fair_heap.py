@@ -2,14 +2,15 @@
 
     root ─▶ the queue with the least share ─▶ ... ─▶ the namespace whose turn it is ─▶ its first class
 
-- Of sibling queues the one with the least share goes first (`QueueNode.share`); of equal ones that with the first job,
-  by priority and age.
+- Of sibling queues the one with the least share goes first (`QueueNode.current`); of equal ones the one with the first
+  job, by priority and age.
 - Of the namespaces of a queue one with jobs of the highest priority and boost goes first; of several the one whose last
   turn was the longest ago.
 - Within a namespace the order is that of jobs without queues.
 
 Each queue with waiting jobs has a heap of what is below it. A share that changes moves one queue in one heap for each
-level, and so does a class that comes or goes: O(depth * log n), however many jobs wait.
+level, and so does a class that comes or goes: O(depth * log n), however many jobs wait. What changed is sorted when the
+first class is next asked for: a pop changes a namespace several times.
 
 Jobs that are critical for the cluster, in namespaces that no queue takes, go before all queues.
 """
@@ -21,7 +22,7 @@ from kubenexus.base.heap import Heap, Slot
 from kubenexus.framework.aging import CRITICAL
 from kubenexus.queue.fair.namespace_turns import NamespaceTurns
 from kubenexus.queue.job_class import JobClass
-from kubenexus.state.queues.queue_node import QueueNode, Share
+from kubenexus.state.queues.queue_node import QueueNode
 from kubenexus.state.queues.queue_tree import QueueTree
 
 _PRIORITY_AND_BOOST = 2  # how many parts of an order come before the turns of namespaces
@@ -44,10 +45,10 @@ class _Namespace:
 class _Branch:
     """A queue with waiting jobs. `items` are queues and namespaces below it; `order` is that of its first job."""
 
-    __slots__ = ("items", "node", "order", "parent", "share", "slot")
+    __slots__ = ("items", "node", "order", "parent", "slot")
 
-    def __init__(self, node: QueueNode, parent: "_Branch | None", share: Share) -> None:
-        self.node, self.parent, self.share = node, parent, share
+    def __init__(self, node: QueueNode, parent: "_Branch | None") -> None:
+        self.node, self.parent = node, parent
         self.items: Heap[_Branch | _Namespace] = Heap()
         self.slot: Slot | None = None
         self.order: tuple[Any, ...] = ()
@@ -62,7 +63,9 @@ class FairHeap:
         self._entry_of: dict[JobClass, _Namespace] = {}
         self._branches: dict[QueueNode, _Branch] = {}
         self._critical = _Namespace("")
-        self._root = _Branch(tree.root, None, Share(0, 0.0))
+        self._root = _Branch(tree.root, None)
+        self._unsorted: dict[_Namespace, None] = {}
+        self._changed: dict[QueueNode, None] = {}
 
     def __len__(self) -> int:
         return len(self._entry_of)
@@ -78,10 +81,9 @@ class FairHeap:
             entry = self._critical
         else:
             entry = self._entries.get(namespace) or self._open(namespace)
+            self._unsorted[entry] = None
         self._entry_of[job_class] = entry
-        slot = entry.classes.push(order, job_class)
-        self._sort(entry)
-        return slot
+        return entry.classes.push(order, job_class)
 
     def remove(self, slot: Slot) -> None:
         """Removes a class. Does nothing if it is removed already."""
@@ -89,43 +91,45 @@ class FairHeap:
         if job_class is not None:
             entry = self._entry_of.pop(job_class)
             entry.classes.remove(slot)
-            self._sort(entry)
+            if entry is not self._critical:
+                self._unsorted[entry] = None
 
     def first(self) -> JobClass | None:
-        """Returns the class to be tried next, or None. O(depth)."""
+        """Returns the class to be tried next, or None. O(depth), and O(depth * log n) for each namespace and each queue
+        that changed since the last call."""
         if self._critical.classes:
             return self._critical.classes.first()
+        if self._unsorted:
+            self._sort()
+        if self._changed:
+            self._sort_changed()
         item: _Branch | _Namespace | None = self._root
         while isinstance(item, _Branch):
             item = item.items.first()
         return None if item is None else item.classes.first()
 
     def turn_taken(self, namespace: str) -> None:
-        """Sorts a namespace again that has just had its turn."""
+        """Notes that a namespace has had its turn."""
         entry = self._entries.get(namespace)
         if entry is not None:
-            self._sort(entry)
+            self._unsorted[entry] = None
 
     def shares_changed(self, nodes: Iterable[QueueNode]) -> None:
-        """Sorts queues again of which one below uses more or less now."""
-        for each in nodes:
-            for node in each.path():
-                branch = self._branches.get(node)
-                if branch is not None:
-                    self._share_changed(branch)
+        """Notes queues whose own namespaces use more or less now. The tree has the shares of all above them."""
+        self._changed.update(dict.fromkeys(nodes))
 
     def all_shares_changed(self) -> None:
-        """Sorts all queues again: the cluster has other amounts."""
-        for branch in self._branches.values():
-            self._share_changed(branch)
+        """Notes that all queues have other shares: the cluster has other amounts."""
+        self._changed.update(dict.fromkeys(self._branches))
 
     def build(self) -> None:
         """Builds the tree again: queues, or the queues of namespaces, have changed. Only namespaces move, not their
         classes."""
-        self._branches, self._root = {}, _Branch(self._tree.root, None, Share(0, 0.0))
+        self._branches, self._root = {}, _Branch(self._tree.root, None)
         for entry in self._entries.values():
             entry.branch, entry.slot = self._branch(self._tree.queue_of(entry.name)), None
-            self._sort(entry)
+            self._unsorted[entry] = None
+        self._changed.clear()
 
     # --- internal -------------------------------------------------------------------------------------------------
 
@@ -140,52 +144,59 @@ class FairHeap:
         branch = self._branches.get(node)
         if branch is None:
             parent = self._root if node.parent is None else self._branch(node.parent)
-            branch = self._branches[node] = _Branch(node, parent, node.share(self._tree.totals))
+            branch = self._branches[node] = _Branch(node, parent)
         return branch
 
-    def _sort(self, entry: _Namespace) -> None:
-        """Puts a namespace at its place in its queue, and all queues above it."""
-        branch = entry.branch
-        if branch is None:  # the critical ones
-            return
-        first = entry.classes.first_slot()
-        key = None
-        if first is not None:
-            order = entry.order = first[0]
-            key = order
-            if len(order) == _USUAL:
-                turn = self._turns.of(entry.name)
-                key = (*order[:_PRIORITY_AND_BOOST], turn, *order[_PRIORITY_AND_BOOST:])
-        else:
-            del self._entries[entry.name]
-        if _placed(branch.items, entry, key):
-            self._sort_branches(branch)
+    def _sort(self) -> None:
+        """Puts each namespace that changed at its place in its queue, and all queues above it."""
+        for entry in self._unsorted:
+            branch, first, key = entry.branch, entry.classes.first_slot(), None
+            if branch is None or self._entries.get(entry.name) is not entry:
+                continue
+            if first is not None:
+                order = entry.order = first[0]
+                key = order
+                if len(order) == _USUAL:
+                    turn = self._turns.of(entry.name)
+                    key = (*order[:_PRIORITY_AND_BOOST], turn, *order[_PRIORITY_AND_BOOST:])
+            else:
+                del self._entries[entry.name]
+            if _placed(entry, key):
+                self._sort_branches(branch)
+        self._unsorted.clear()
+
+    def _sort_changed(self) -> None:
+        """Puts queues with other shares at their places. Mostly `_sort` has done so."""
+        for each in self._changed:
+            for node in each.path():
+                branch = self._branches.get(node)
+                if branch is not None:
+                    _placed(branch, (*node.current, branch.order))
+        self._changed.clear()
 
     def _sort_branches(self, branch: _Branch) -> None:
         """Puts a queue at its place among its siblings, and all above it, until one stays where it is."""
         while branch.parent is not None:
             first, key = branch.items.first(), None
             if first is None:
-                del self._branches[branch.node]
+                self._branches.pop(branch.node, None)
             else:
+                self._branches[branch.node] = branch  # it may have been empty a moment ago
                 branch.order = first.order
-                key = (*branch.share, first.order)
-            if not _placed(branch.parent.items, branch, key):
+                key = (*branch.node.current, first.order)
+            if not _placed(branch, key):
                 return
             branch = branch.parent
 
-    def _share_changed(self, branch: _Branch) -> None:
-        if branch.parent is not None:
-            branch.share = branch.node.share(self._tree.totals)
-            _placed(branch.parent.items, branch, (*branch.share, branch.order))
 
-
-def _placed(heap: Heap[_Branch | _Namespace], item: _Branch | _Namespace, key: tuple[Any, ...] | None) -> bool:
-    """Puts an item into a heap by this key; None: takes it out. Returns whether that changed anything, or the item may
-    have another first job."""
+def _placed(item: _Branch | _Namespace, key: tuple[Any, ...] | None) -> bool:
+    """Puts an item into the heap above it by this key; None: takes it out. Returns whether that changed anything."""
+    above = item.parent if isinstance(item, _Branch) else item.branch
+    if above is None:
+        return False
     if item.slot is not None:
         if item.slot[0] == key:
             return False
-        heap.remove(item.slot)
-    item.slot = None if key is None else heap.push(key, item)
+        above.items.remove(item.slot)
+    item.slot = None if key is None else above.items.push(key, item)
     return True

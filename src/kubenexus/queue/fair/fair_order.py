@@ -57,16 +57,10 @@ class FairOrder:
         if waiters is None:
             return
         tree.settle()
-        if tree.version != self._version:
-            for heap in self._heaps:
-                heap.build()
-            waiters.all_freed()
-        elif tree.totals_version != self._totals_version:
-            for heap in self._heaps:
-                heap.all_shares_changed()
-            waiters.all_freed()
-        self._version, self._totals_version = tree.version, tree.totals_version
+        if tree.version != self._version or tree.totals_version != self._totals_version:
+            self._tree_changed(tree, waiters)
         if tree.changed:
+            tree.refresh_shares(tree.changed)
             for heap in self._heaps:
                 heap.shares_changed(tree.changed)
             tree.changed.clear()
@@ -76,12 +70,23 @@ class FairOrder:
         for job_class in waiters.take_fitting(self._work_allowance) if waiters.any_to_check else ():
             self._job_classes.wake(job_class, FREED, now)
 
+    def _tree_changed(self, tree: QueueTree, waiters: LimitWaiters) -> None:
+        """Follows a change of queues, of the queues of namespaces, or of what the cluster has."""
+        tree.refresh_all_shares()
+        for heap in self._heaps:
+            if tree.version != self._version:
+                heap.build()
+            else:
+                heap.all_shares_changed()
+        self._version, self._totals_version = tree.version, tree.totals_version
+        waiters.all_freed()
+
     def rejects(self, job_class: JobClass, queued: QueuedJob, now: float) -> bool:
         """Whether the first job of a class would exceed a limit. The class then waits until less is used."""
         tree, namespace, waiters = self._tree, queued.job.namespace, self.waiters
         if tree is None or waiters is None or (queued.job.priority >= CRITICAL and not tree.is_mapped(namespace)):
             return False
-        request = _request(queued)
+        request = _request(job_class, queued)
         limit = tree.reached_limit(namespace, *request)
         if limit is None:
             return False
@@ -121,8 +126,12 @@ class FairOrder:
             self._job_classes.wake(job_class, FREED, now)
 
 
-def _request(queued: QueuedJob) -> JobRequest:
-    """Returns what the job asks for, counted once for each version of it."""
+def _request(job_class: JobClass, queued: QueuedJob) -> JobRequest:
+    """Returns what the job asks for: the same for all jobs of a class, if requests are part of its signature."""
+    if job_class.profile.signs_requests:
+        if job_class.request is None:
+            job_class.request = job_request(queued.job)
+        return job_class.request
     known = queued.request
     if known is None or known[0] is not queued.job:
         known = queued.request = (queued.job, job_request(queued.job))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kubenexus.api.resource_names import PODS, Amounts
+from kubenexus.api.resource_names import Amounts
 
 _NOTHING: Final[Mapping[str, int]] = {}
 
@@ -28,12 +28,14 @@ class QueueNode:
     used         what the assumed and bound pods below it use
     held         what is kept of it and idle now: `kept` less `used`, or what is held below if that is more
     held_below   the sum of `held` over its children
+    current      its share, as the tree last computed it
     children     the queues below it, by name; no namespaces
     own          of a queue with children: the leaf for its own namespaces
     """
 
     __slots__ = (
         "children",
+        "current",
         "guaranteed",
         "held",
         "held_below",
@@ -60,6 +62,7 @@ class QueueNode:
         self.held_below: dict[str, int] = {}
         self.children: dict[str, QueueNode] = {}
         self.own: QueueNode | None = None
+        self.current = Share(BORROWING, 0.0)
 
     def __repr__(self) -> str:
         return f"{'Namespace' if self.is_namespace else 'Queue'}({self.name})"
@@ -71,10 +74,10 @@ class QueueNode:
             yield node
             node = node.parent
 
-    def add(self, amounts: Amounts, pods: int) -> None:
-        """Adds what `pods` pods use together, or subtracts it if `pods` is negative."""
-        used, sign = self.used, 1 if pods > 0 else -1
-        for name, amount in (*amounts, (PODS, pods * sign)):
+    def add(self, amounts: Amounts, sign: int) -> None:
+        """Adds amounts (+1), or subtracts them (-1)."""
+        used = self.used
+        for name, amount in amounts:
             total = used.get(name, 0) + sign * amount
             if total:
                 used[name] = total
@@ -84,7 +87,6 @@ class QueueNode:
     def share(self, totals: Mapping[str, float]) -> Share:
         """Returns the share of this queue, by what the whole cluster has. O(resources)."""
         used, guaranteed = self.used, self.guaranteed
-        filled = 1.0
         if guaranteed:
             filled = max([used.get(name, 0) / amount for name, amount in guaranteed.items() if amount], default=1.0)
             if filled < 1.0:

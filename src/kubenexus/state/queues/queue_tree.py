@@ -20,6 +20,7 @@ from kubenexus.state.queues.queue_node import QueueNode
 
 MAX_DEPTH: Final = 8  # queues above one another
 MAX_QUEUES: Final = 10_000
+_ONE_POD: Final = (PODS, 1)
 ROOT: Final = ""  # the name of the node above all queues, which is no queue itself
 
 
@@ -134,7 +135,7 @@ class QueueTree:
 
     def count(self, record: PodRecord, sign: int) -> None:
         """Counts a pod that was assumed or bound (+1), or is gone (-1). Called only while the tree is active."""
-        amounts, name = record.footprint.amounts, record.namespace
+        amounts, name = (*record.footprint.amounts, _ONE_POD), record.namespace
         namespace = self._namespaces.get(name)
         if namespace is None:
             namespace = self._open(name)
@@ -157,17 +158,32 @@ class QueueTree:
     def reached_limit(self, namespace: str, asked: Amounts, pods: int) -> ReachedLimit | None:
         """Returns the limit that so much more for a namespace would exceed, the lowest in the tree; or None. A resource
         of which the job asks nothing is not looked at."""
+        wanted = (*asked, (PODS, pods))
+        node: QueueNode | None = self.namespace(namespace)
+        if self._keeps:
+            return self._reached_with_held(self.namespace(namespace), wanted)
+        while node is not None:
+            most = node.most
+            if most:
+                used = node.used
+                for resource, amount in wanted:
+                    limit = most.get(resource)
+                    if limit is not None and used.get(resource, 0) + amount > limit:
+                        return ReachedLimit(node, resource, amount, used.get(resource, 0), limit)
+            node = node.parent
+        return None
+
+    def _reached_with_held(self, namespace: QueueNode, wanted: Amounts) -> ReachedLimit | None:
+        """Returns the limit that is reached if what queues do not lend counts as used."""
         held: dict[str, int] = {}
         child: QueueNode | None = None
-        wanted = (*asked, (PODS, pods))
-        for node in self.namespace(namespace).path():
-            if self._keeps and child is not None:
+        for node in namespace.path():
+            if child is not None:
                 held = _others_held(node, child, held)
-            if node.most or held:
-                for resource, amount in wanted:
-                    found = self._exceeded(node, resource, amount, held.get(resource, 0))
-                    if found is not None:
-                        return found
+            for resource, amount in wanted if node.most or held else ():
+                found = self._exceeded(node, resource, amount, held.get(resource, 0))
+                if found is not None:
+                    return found
             child = node
         return None
 
@@ -202,6 +218,18 @@ class QueueTree:
         found = self.namespace(namespace).parent
         return self.root if found is None else found
 
+    def refresh_shares(self, nodes: Iterable[QueueNode]) -> None:
+        """Computes the shares of these queues and of all above them."""
+        for each in nodes:
+            for node in each.path():
+                node.current = node.share(self.totals)
+
+    def refresh_all_shares(self) -> None:
+        for node in self._queues.values():
+            node.current = node.share(self.totals)
+            if node.own is not None:
+                node.own.current = node.own.share(self.totals)
+
     def queues(self) -> Iterable[QueueNode]:
         """Returns all queues, those without settings too, in order of their names."""
         self.settle()
@@ -234,10 +262,8 @@ class QueueTree:
         self._keeps = any(settings.kept for settings in self._settings.values())
         for namespace in self._namespaces.values():
             self._place(namespace)
-            amounts = tuple([item for item in namespace.used.items() if item[0] != PODS])
-            pods = namespace.used.get(PODS, 0)
-            for above in () if namespace.parent is None or not pods else namespace.parent.path():
-                above.add(amounts, pods)
+            for above in () if namespace.parent is None else namespace.parent.path():
+                above.add(tuple(namespace.used.items()), +1)
         if self._keeps:
             for node in reversed(self._by_depth()):
                 node.hold()
