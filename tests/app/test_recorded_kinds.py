@@ -8,13 +8,14 @@ import pytest
 
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.recording.entries import SCHEMA, Header, decode_entry
-from kubenexus.app.recording.recorded_ledger import RecordedGroups, RecordedLedger, RecordedTenants
+from kubenexus.app.recording.recorded_ledger import RecordedGroups, RecordedLedger, RecordedQueues, RecordedTenants
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.recording.segments import SegmentWriter, read_entries, segment_files
 from kubenexus.explain.replay_recording import entries_of, replay
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import KINDS, apply_object
 from kubenexus.state.pod_group_store import PodGroupStore
+from kubenexus.state.queues.queue_tree import QueueTree
 from kubenexus.state.tenants import Tenants
 
 # Methods that change nothing that a decision depends on. What the others change must be recorded.
@@ -23,13 +24,16 @@ READS = {
         nominated_node nominated_nodes nominees on_node snapshot take_node_warnings""",
     Tenants: "fields knows may_choose of of_fields scope take_changed take_warnings tier_source",
     PodGroupStore: "find listable problem take_changed unreadable_keys",
+    QueueTree: """is_mapped is_outdated namespace namespaces queue_of queues reached_limit refresh_all_shares
+        refresh_shares settle take_warnings""",
 }
 # What other entries cover: placements are part of `commit`, namespaces and devices of the objects they are read from.
-# `put_back` is for trials.
+# `put_back` is for trials. The configuration has the queues of `fix`.
 COVERED = {
     Ledger: {"assume", "commit_records", "put_back", "transaction", "set_devices"},
     Tenants: {"set_namespace"},
     PodGroupStore: set[str](),
+    QueueTree: {"count", "fix", "remove_queue", "set_namespace", "set_queue"},
 }
 NOT_RECORDED = {
     "PriorityClass": "no decision reads it",
@@ -39,7 +43,12 @@ NOT_RECORDED = {
 
 @pytest.mark.parametrize(
     ("plain", "recorded"),
-    [(Ledger, RecordedLedger), (Tenants, RecordedTenants), (PodGroupStore, RecordedGroups)],
+    [
+        (Ledger, RecordedLedger),
+        (Tenants, RecordedTenants),
+        (PodGroupStore, RecordedGroups),
+        (QueueTree, RecordedQueues),
+    ],
 )
 def test_a_method_either_changes_nothing_or_is_recorded(plain: type, recorded: type) -> None:
     methods = {name for name in dir(plain) if not name.startswith("_") and not isinstance(getattr(plain, name), int)}

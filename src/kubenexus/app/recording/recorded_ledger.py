@@ -12,6 +12,7 @@ from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
+from kubenexus.api.queues.queue import Queue
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import (
     Namespace,
@@ -30,6 +31,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd
+from kubenexus.state.queues.queue_tree import QueueTree
 from kubenexus.state.reservations.table import ReservationRecord, ReservedCapacity
 from kubenexus.state.tenants import Tenants
 
@@ -83,12 +85,26 @@ class RecordedTenants(Tenants):
         super().remove_local_queue(key)
 
 
+class RecordedQueues(QueueTree):
+    def __init__(self, ledger: Ledger, recorder: FlightRecorder) -> None:
+        super().__init__(ledger.nodes, ledger.pods)
+        self._recorder = recorder
+
+    def set_object(self, queue: Queue) -> None:
+        _seen(self._recorder, "Queue", queue)
+        super().set_object(queue)
+
+    def remove_object(self, name: str) -> None:
+        _gone(self._recorder, "Queue", name)
+        super().remove_object(name)
+
+
 class RecordedLedger(Ledger):
     """Records each call that changes it and then makes it. A call within another is part of that one."""
 
     def __init__(self, tenants: RecordedTenants, recorder: FlightRecorder, *, reads_numa: bool = True) -> None:
         super().__init__(tenants, reads_numa=reads_numa)
-        self.groups = RecordedGroups(recorder)
+        self.groups, self.queues = RecordedGroups(recorder), RecordedQueues(self, recorder)
         self._recorder = recorder
         recorder.attach(self)
 
