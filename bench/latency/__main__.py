@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from bench.latency import report
+from bench.latency.idle_machine import look_at_machine
 from bench.latency.run import Latency, NotBound, Plan, measure
 from bench.live.report import verdicts
 from bench.report import machine
@@ -28,6 +29,7 @@ from bench.report import machine
 def main(file: Path, **plan: Any) -> None:
     """How soon a pod is bound once it was created, and a gang once its last pod was."""
     click.echo(machine())
+    click.echo(look_at_machine().sentence())
     problem = ""
     with tempfile.TemporaryDirectory(prefix="kubenexus-latency-") as folder:
         try:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from bench.latency import report
 from bench.latency.__main__ import main
+from bench.latency.idle_machine import IdleMachine, look_at_machine
 from bench.latency.load import LEAST, NAME, Load, Wait, member
 from bench.latency.run import Latency, NotBound, Plan, by_the_clock
 from bench.soak.lookout import Lookout, Seen
@@ -164,3 +165,12 @@ def test_a_small_measurement_runs_to_its_end(tmp_path: Path, numa: int) -> None:
     assert "pod created to bound, ms: p99 of 6" in done.output
     assert "| 5 | 2 | at once |" in done.output
     assert "p99 of 3 gangs" in done.output
+
+
+def test_the_machine_alone_is_measured_before() -> None:
+    found = look_at_machine(sleeps=3, loop=1000)
+    assert found.late_p99 >= found.late_p50
+    assert found.loop > 0
+    assert IdleMachine(0.1, 4.0, 55.0).sentence() == (
+        "before the load: a sleep of 5 ms ends late by p50 0.10 ms, p99 4.00 ms; a million additions take 55 ms"
+    )
