@@ -17,6 +17,7 @@ from tests.app.reservation_fixture import a_reservation
 from tests.app.scheduler_fixture import SchedulerFixture, in_real_town, scheduler_test
 from tests.app.test_stale_gang_evictor import bound
 from tests.bind.server import BUSY
+from tests.state.queues.queue_objects import a_queue
 
 
 class Elected:
@@ -192,6 +193,15 @@ async def process(day: Day) -> None:
     feeling.cancel()
 
 
+async def queues(day: Day) -> None:
+    """A queue whose limit keeps a job waiting, and which borrows."""
+    settings = a_queue("ml", guaranteed={"cpu": "1m"}, limit={"cpu": "2m"}, namespaces=["ml"])
+    day.fixture.ledger.queues.set_queue(settings)
+    day.fixture.pods(*(a_pod(f"small-{i}", namespace="ml", cpu="2m") for i in range(2)))
+    await day.fixture.work()
+    await day.look()
+
+
 def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         monkeypatch.setattr(gauge_collector, "PERIOD", 0)
@@ -212,6 +222,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
             devices,
             numa,
             tenants,
+            queues,
             process,
         ):
             await part(day)
@@ -248,7 +259,7 @@ def check(day: Day) -> None:
     assert day.value("scheduler_preemption_attempts_total") >= 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
-    assert day.value(calls, "call_type=pod_binding", "result=success") == 10
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 11
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
     assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=scheduled") > 3

@@ -27,6 +27,10 @@ class ChangedGroups(Generic[Member]):
         """Whether a group has members."""
         return group in self._members
 
+    def counts(self) -> list[tuple[str, int]]:
+        """Returns the number of members of each group."""
+        return [(group, len(members)) for group, members in self._members.items()]
+
     def add(self, group: str, member: Member) -> None:
         members = self._members.get(group)
         if members is None:

@@ -22,6 +22,33 @@ def top() -> None:
 @top.command()
 @cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def queues(source: ClusterSource, output: str) -> None:
+    """Show what each queue uses, what it is guaranteed and has borrowed, and how many pods wait.
+
+    SHARE is what a queue uses beyond its guarantee, by its dominant resource and divided by its weight: of siblings the
+    least goes next. A queue that is below its guarantee shows the part of that which it uses, and goes before them.
+
+    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed:
+
+    kubectl get nodes,pods,namespaces,queues.scheduling.kubenexus.io -A -o json > DUMP.json
+    """
+    import msgspec
+
+    from kubenexus.explain.queue_report import queue_reports, render_table, report_data
+
+    dump = source.open()
+    reports = queue_reports(dump.ledger, dump.pods)
+    for queue, problem in dump.ledger.queues.take_warnings().items():
+        click.echo(f"warning: {queue}: {problem}", err=True)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    else:
+        click.echo(render_table(reports), nl=False)
+
+
+@top.command()
+@cluster_options
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def tenants(source: ClusterSource, output: str) -> None:
     """Show the GPUs of each tenant: now, by hardware tier, in hours since its pods started, and what they cost.
 

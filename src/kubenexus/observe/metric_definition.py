@@ -6,6 +6,7 @@ STABLE: Final = "STABLE"
 BETA: Final = "BETA"
 ALPHA: Final = "ALPHA"
 MAX_SERIES: Final = 512
+QUEUE_SERIES: Final = 4096  # 256 queues, each with 16 resources
 TENANT_SERIES: Final = 4096  # 256 tenants, each with pods of several tiers on several sorts of nodes
 
 

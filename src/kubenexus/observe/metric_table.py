@@ -9,7 +9,7 @@ caches, and `/metrics/resources`. docs/running.md lists them for users.
 from typing import Final
 
 from kubenexus.observe.metric_definition import ALPHA, BETA, STABLE, MetricDefinition, exponential
-from kubenexus.observe.use_metric_table import DEVICES, NUMA, TENANTS
+from kubenexus.observe.use_metric_table import DEVICES, NUMA, SHARES, TENANTS
 
 UPSTREAM: Final = (
     MetricDefinition(
@@ -300,6 +300,7 @@ OURS: Final = (
     *DEVICES,
     *NUMA,
     *TENANTS,
+    *SHARES,
 )
 
 TABLE: Final = {row.name: row for row in (*UPSTREAM, *OURS)}

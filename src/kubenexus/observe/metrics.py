@@ -19,6 +19,7 @@ from kubenexus.observe.device_metrics import UNKNOWN, DeviceMetrics
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
 from kubenexus.observe.numa_metrics import NumaMetrics
+from kubenexus.observe.share_metrics import ShareMetrics
 from kubenexus.observe.tenant_metrics import TenantMetrics
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -46,6 +47,7 @@ class Metrics(Collector):
         self.devices = DeviceMetrics(self._counter, self._histogram)
         self.numa = NumaMetrics(self._counter, self._histogram)
         self.tenants = TenantMetrics(self._counter, self._gauge)
+        self.queues = ShareMetrics(self._gauge)
         self._process()
         self.registry = CollectorRegistry()
         self.registry.register(self)

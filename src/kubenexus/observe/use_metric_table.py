@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kubenexus.observe.metric_definition import ALPHA, TENANT_SERIES, MetricDefinition
+from kubenexus.observe.metric_definition import ALPHA, QUEUE_SERIES, TENANT_SERIES, MetricDefinition
 
 DEVICES: Final = (
     MetricDefinition(
@@ -111,6 +111,51 @@ NUMA: Final = (
         "Number of pods that a kubelet's managers rejected though they were placed there, by the kubelet's reason. The "
         "likely cause is 'no_report', 'unexplained' (it is not known what some pods there hold), 'since_report' (pods "
         "were placed since the last report), or 'report'.",
+    ),
+)
+
+SHARES: Final = (
+    MetricDefinition(
+        "kubenexus_queue_used",
+        ALPHA,
+        ("queue", "resource"),
+        "What the pods of a queue request, those of queues below it included. cpu is in cores, memory in bytes.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_guaranteed",
+        ALPHA,
+        ("queue", "resource"),
+        "What is guaranteed to a queue; at least the sum of those below it.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_limit",
+        ALPHA,
+        ("queue", "resource"),
+        "What the pods of a queue may use at most, of resources with a limit.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_borrowed",
+        ALPHA,
+        ("queue", "resource"),
+        "What a queue uses beyond what is guaranteed.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_share",
+        ALPHA,
+        ("queue",),
+        "The dominant share of a queue: the largest part of any resource of the cluster that its pods request.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_waiting_jobs",
+        ALPHA,
+        ("queue",),
+        "Number of jobs that wait in a queue and in those below it. A gang is one job.",
+        series=QUEUE_SERIES,
     ),
 )
 

@@ -158,6 +158,9 @@ class SchedulingQueue:
         """Whether a job of this namespace is queued."""
         return namespace in self._namespace_jobs
 
+    def jobs_by_namespace(self) -> Iterable[tuple[str, int]]:
+        return self._namespace_jobs.counts()
+
     def on_tenant_change(self, namespace: str) -> None:
         """Signs and sorts the jobs of a namespace again whose tenants have changed, and wakes those that this may help:
         some at once, the others in the next turns (`tick`)."""
@@ -268,7 +271,6 @@ class SchedulingQueue:
 
     @property
     def any_late(self) -> bool:
-        """Whether some job is postponed."""
         return bool(self._postponed)
 
     def is_before(self, one: str, other: str) -> bool:

@@ -30,6 +30,8 @@ from kubenexus.api.workloads import (
 )
 from kubenexus.state.ledger import Ledger
 
+QUEUE = "Queue.scheduling.kubenexus.io"  # Volcano has another kind of this name
+
 
 class KindHandler(NamedTuple):
     """The type that a kind is decoded into, and the ledger's methods for an object that was added or changed and for
@@ -88,7 +90,7 @@ KINDS: dict[str, KindHandler] = {
         lambda ledger, thing: ledger.nodes.tenants.set_local_queue(thing),
         lambda ledger, key: ledger.nodes.tenants.remove_local_queue(key),
     ),
-    "Queue": KindHandler(
+    QUEUE: KindHandler(
         Queue,
         lambda ledger, thing: ledger.queues.set_object(thing),
         lambda ledger, key: ledger.queues.remove_object(key),

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from kubenexus.app.election.leader import LeaderElector
 from kubenexus.app.report.metered_api import GROUP_STATUS, POD_STATUS
+from kubenexus.app.report.queue_usage import queue_uses
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
 from kubenexus.observe.meters import Counter
@@ -50,6 +51,7 @@ class GaugeCollector:
             if reflector.synced and reflector.served:
                 metrics.watch_lag.labels(kind).set(self._clock.now() - reflector.last_event_at)
         metrics.tenants.record(scheduler.tenant_usage.drain())
+        metrics.queues.record(queue_uses(ledger.queues, scheduler.queue))
         _set_counters(metrics.events_dropped, scheduler.recorder.dropped)
         _set_counters(metrics.unusable_objects, scheduler.handlers.bad_objects.logged)
         _set_counters(metrics.plugin_failures, scheduler.plugin_failures)

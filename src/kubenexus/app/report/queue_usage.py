@@ -1,0 +1,32 @@
+"""What queues use, for metrics: read from the ledger's tree and from the scheduling queue at each scrape."""
+
+from kubenexus.observe.share_metrics import QueueUse
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.queues.queue_tree import QueueTree
+
+
+def queue_uses(tree: QueueTree, queue: SchedulingQueue) -> list[QueueUse]:
+    """Returns what each queue uses and how many jobs wait below it. Empty without queues. O(queues + namespaces)."""
+    if not tree.is_active:
+        return []
+    waiting: dict[str, int] = {}
+    for namespace, jobs in queue.jobs_by_namespace():
+        for node in tree.queue_of(namespace).path():
+            if node.parent is None or node.parent.own is not node:
+                waiting[node.name] = waiting.get(node.name, 0) + jobs
+    return [
+        QueueUse(
+            node.name,
+            _dominant(node.used, tree.totals),
+            waiting.get(node.name, 0),
+            node.used,
+            node.guaranteed,
+            node.most,
+        )
+        for node in tree.queues()
+    ]
+
+
+def _dominant(used: dict[str, int], totals: dict[str, float]) -> float:
+    """Returns the largest part of any resource of the cluster."""
+    return max([amount / totals[name] for name, amount in used.items() if totals.get(name)], default=0.0)
