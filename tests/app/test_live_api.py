@@ -328,6 +328,23 @@ def test_each_question_has_a_copy_of_its_own_and_a_bad_one_hurts_no_other(monkey
     assert [each.status for each in found[1:5] if isinstance(each, RequestProblem)] == [404, 500, 504, 504]
 
 
+def test_equal_questions_that_wait_together_are_answered_once_and_reading_needs_no_further_copy() -> None:
+    async def story() -> None:
+        copies = StateCopies(WallClock())
+        some = [copies.answer(lambda: b"%d" % os.getpid(), "key", changes=False) for _ in range(200)]
+        other = copies.answer(lambda: b"%d" % os.getpid(), changes=False)
+        *same, last = await asyncio.gather(*some, other)
+        assert set(same) == {last}, "one copy"
+        assert last != b"%d" % os.getpid()
+        hung_up = asyncio.ensure_future(copies.answer(lambda: b"x", "other"))
+        patient = asyncio.ensure_future(copies.answer(lambda: b"x", "other"))
+        await asyncio.sleep(0)
+        hung_up.cancel()
+        assert await patient == b"x"
+
+    asyncio.run(story())
+
+
 def test_a_large_answer_comes_whole_and_one_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_copies, "MAX_ANSWER", 3 << 20)
     large, too_large = asked(lambda: b"x" * (3 << 20), lambda: b"x" * (4 << 20))

@@ -124,9 +124,10 @@ def known_pods(scheduler: "Scheduler") -> dict[str, Pod]:
     waiting = [pod for queued in scheduler.queue.jobs() for pod in queued.job.pods]
     waiting += [member.pod for member in scheduler.registry.members.values() if not member.node]
     pods.update((pod.key, pod) for pod in waiting if pod.key in pods)
-    for key, record in scheduler.ledger.pods.items():  # assumed: the watch has not shown the node yet
+    # To look at each record would copy the memory of all.
+    for key, record in scheduler.ledger.pods.items() if scheduler.ledger.assumed else ():
         pod = pods.get(key)
-        if pod is not None and not pod.spec.node_name:
+        if pod is not None and not pod.spec.node_name:  # assumed: the watch has not shown the node yet
             pods[key] = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=record.node))
     return pods
 

@@ -11,7 +11,7 @@ What objects are meant is in the query, never in the path, so there is one path 
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -84,7 +84,7 @@ class ApiRoutes:
         await reader.require(ResourceRight("get", "pods", namespace))
         rights = ReaderRights(await reader.may(LIST_NODES), await reader.may(LIST_ALL_PODS))
         query = ExplainQuery(namespace, name, kind, _number(said, "nodes", 5, 50), rights)
-        return await self._answer(lambda: self._questions.explain(self._scheduler, query, self._clock.now()))
+        return await self._answer(lambda: self._questions.explain(self._scheduler, query, self._clock.now()), query)
 
     async def _whatif(self, request: web.Request) -> web.Response:
         said = _parameters(request, "namespace")
@@ -105,13 +105,13 @@ class ApiRoutes:
         said = _parameters(request, "namespace", "limit", "continue")
         namespace = await self._reader(request).scope(_name(said, "namespace", optional=True))
         query = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
-        return await self._answer(lambda: page(self._scheduler, query))
+        return await self._answer(lambda: page(self._scheduler, query), (page, query), changes=False)
 
     async def _nodes(self, request: web.Request) -> web.Response:
         said = _parameters(request, "limit", "continue")
         await self._reader(request).require(LIST_NODES)
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
-        return await self._answer(lambda: pages.nodes_page(self._scheduler, query))
+        return await self._answer(lambda: pages.nodes_page(self._scheduler, query), (paths.NODES, query), changes=False)
 
     async def _devices(self, request: web.Request) -> web.Response:
         """Devices name the pods that hold them, so the reader must be allowed to list these."""
@@ -120,13 +120,17 @@ class ApiRoutes:
         await reader.require(LIST_ALL_PODS)
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
         node = _name(said, "node", optional=True)
-        return await self._answer(lambda: self._questions.devices(self._scheduler, query, node))
+        return await self._answer(
+            lambda: self._questions.devices(self._scheduler, query, node), (paths.DEVICES, query, node), changes=False
+        )
 
-    async def _answer(self, question: Callable[[], bytes]) -> web.Response:
+    async def _answer(
+        self, question: Callable[[], bytes], key: Hashable = None, *, changes: bool = True
+    ) -> web.Response:
         missing = self._scheduler.watches.unsynced
         if missing:
             raise RequestProblem(503, "ServiceUnavailable", f"not listed yet: {', '.join(missing)}")
-        return _json(await self._copies.answer(question))
+        return _json(await self._copies.answer(question, key, changes=changes))
 
     # --- decisions ------------------------------------------------------------------------------------------------
 

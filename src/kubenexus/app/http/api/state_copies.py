@@ -5,7 +5,7 @@
 
 The loop pays one fork for all questions that wait, at most four times a second. A copy shares no lock, no connection
 and no file with the process, and is the first that the kernel ends if memory is short. Each question has a copy of its
-own, so that it may change the ledger.
+own if it changes the ledger. Equal questions that wait together are answered once.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import signal
 import struct
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
@@ -43,6 +43,8 @@ TOO_LARGE = RequestProblem(413, "RequestEntityTooLarge", "the answer is too larg
 class _Waiting(NamedTuple):
     question: Question
     answer: "asyncio.Future[bytes]"
+    key: Hashable = None
+    changes: bool = True
 
 
 class StateCopies:
@@ -51,20 +53,30 @@ class StateCopies:
     def __init__(self, clock: Clock, silence: Callable[[], None] = lambda: None) -> None:
         self._clock, self._silence = clock, silence
         self._waiting: deque[_Waiting] = deque()
+        self._keyed: dict[Hashable, _Waiting] = {}  # of these, those that others may join
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
         self.copies = 0
 
-    async def answer(self, question: Question) -> bytes:
+    async def answer(self, question: Question, key: Hashable = None, *, changes: bool = True) -> bytes:
         """Returns what `question` returns, in a copy of this process. Raises RequestProblem: what the question raised,
-        or that there are too many, or that it took too long."""
-        if len(self._waiting) >= MAX_WAITING:
-            raise BUSY
-        waiting = _Waiting(question, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
+        or that there are too many, or that it took too long.
+
+        Questions with the same key that wait together are answered once. `changes`: the question may change the state
+        of the copy, so that it needs one of its own.
+        """
+        waiting = None if key is None else self._keyed.get(key)
+        if waiting is None:
+            if len(self._waiting) >= MAX_WAITING:
+                raise BUSY
+            waiting = _Waiting(question, asyncio.get_running_loop().create_future(), key, changes)
+            waiting.answer.add_done_callback(_retrieved)
+            self._waiting.append(waiting)
+            if key is not None:
+                self._keyed[key] = waiting
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._work())
-        return await waiting.answer
+        return await asyncio.shield(waiting.answer)
 
     async def close(self) -> None:
         """Ends the copies. What waits gets no answer."""
@@ -78,7 +90,8 @@ class StateCopies:
         while self._waiting:
             await asyncio.sleep(max(0.0, self._next - self._clock.now()))
             some = [self._waiting.popleft() for _ in range(min(MAX_TOGETHER, len(self._waiting)))]
-            some = [each for each in some if not each.answer.done()]  # the others have hung up
+            for each in some:
+                self._keyed.pop(each.key, None)
             self._next = self._clock.now() + MIN_INTERVAL
             try:
                 await self._ask(some)
@@ -96,7 +109,7 @@ class StateCopies:
             os.close(writing)
             return
         if not pid:
-            _copy([each.question for each in some], writing, self._silence)
+            _copy(some, writing, self._silence)
         os.close(writing)
         self.copies += 1
         try:
@@ -159,6 +172,12 @@ def _settle(answer: "asyncio.Future[bytes]", status: int, body: bytes) -> None:
         answer.set_exception(RequestProblem.of(status, body))
 
 
+def _retrieved(answer: "asyncio.Future[bytes]") -> None:
+    """Marks an exception as seen: the client may have hung up."""
+    if not answer.cancelled():
+        answer.exception()
+
+
 async def _reap(pid: int) -> None:
     """Waits for the end of a copy. The kernel takes milliseconds to free its memory."""
     while True:
@@ -173,20 +192,38 @@ async def _reap(pid: int) -> None:
 # --- in the copy -----------------------------------------------------------------------------------------------------
 
 
-def _copy(questions: list[Question], writing: int, silence: Callable[[], None]) -> NoReturn:
+def _copy(some: list[_Waiting], writing: int, silence: Callable[[], None]) -> NoReturn:
     """Answers the questions one after the other, and ends. Never returns into the loop."""
     try:
         _leave(writing)
         silence()
-        for question in questions:
-            pid = os.fork()
-            if not pid:
-                _answer(question, writing)
-            _, status = os.waitpid(pid, 0)
-            if status:  # ended by the alarm, or by the kernel
-                _write(writing, TOO_LONG.status, TOO_LONG.body)
+        for each in some:
+            if each.changes:
+                _ask_alone(each.question, writing)
+            else:
+                signal.alarm(MAX_SECONDS)
+                _write(writing, *_answer(each.question))
     finally:
         os._exit(0)  # without handlers, buffers and destructors, which are those of the process
+
+
+def _ask_alone(question: Question, writing: int) -> None:
+    """Answers a question in a copy of its own, which the alarm may end, or the kernel."""
+    pid = os.fork()
+    if pid:
+        if os.waitpid(pid, 0)[1]:
+            _write(writing, TOO_LONG.status, TOO_LONG.body)
+        return
+    code = 1
+    try:
+        signal.alarm(MAX_SECONDS)
+        _limit_memory()
+        status, body = _answer(question)
+        signal.alarm(0)
+        _write(writing, status, body)
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def _leave(writing: int) -> None:
@@ -194,7 +231,6 @@ def _leave(writing: int) -> None:
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(each, signal.SIG_DFL)
-    signal.alarm((MAX_SECONDS + 1) * MAX_TOGETHER)
     gc.disable()  # a collection would write into all objects, and so copy them
     os.closerange(3, writing)
     os.closerange(writing + 1, 1 << 20)
@@ -204,26 +240,18 @@ def _leave(writing: int) -> None:
         file.write("1000")
 
 
-def _answer(question: Question, writing: int) -> NoReturn:
-    status, body, code = FAILED.status, FAILED.body, 1
+def _answer(question: Question) -> tuple[int, bytes]:
+    """Returns the status and the body of the answer."""
     try:
-        signal.alarm(MAX_SECONDS)
-        _limit_memory()
-        try:
-            status, body = 200, question()
-            if len(body) > MAX_ANSWER:
-                status, body = TOO_LARGE.status, TOO_LARGE.body
-        except RequestProblem as problem:
-            status, body = problem.status, problem.body
-        except MemoryError:
-            status, body = TOO_LONG.status, TOO_LONG.body
-        except Exception as error:
-            _log(f"live API: {type(error).__name__}: {error}")
-        signal.alarm(0)
-        _write(writing, status, body)
-        code = 0
-    finally:
-        os._exit(code)
+        body = question()
+    except RequestProblem as problem:
+        return problem.status, problem.body
+    except MemoryError:
+        return TOO_LONG.status, TOO_LONG.body
+    except Exception as error:
+        _log(f"live API: {type(error).__name__}: {error}")
+        return FAILED.status, FAILED.body
+    return (200, body) if len(body) <= MAX_ANSWER else (TOO_LARGE.status, TOO_LARGE.body)
 
 
 def _log(text: str) -> None:
