@@ -240,3 +240,18 @@ def test_what_is_written_while_a_note_is_about_to_go_follows_it() -> None:
         await asyncio.gather(task, return_exceptions=True)
 
     run(life())
+
+
+def test_what_is_no_longer_true_is_dropped_and_said_to_be() -> None:
+    dropped: list[Pod] = []
+
+    async def life() -> None:
+        server = PodServer(WEB)
+        status_patcher = StatusPatcher(server, AlwaysWritable(), lambda pod: False, dropped=dropped.append)
+        async with written_by(status_patcher):
+            status_patcher.submit(WEB, WHY)
+            await elapse(1.0)
+        assert server.calls == []
+
+    run(life())
+    assert dropped == [WEB]

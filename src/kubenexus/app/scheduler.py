@@ -284,7 +284,15 @@ class Scheduler:
             self.pod_reporter.on_patch_failed(pod)
 
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
-        return StatusPatcher(api, self.guard, self.waiting.is_waiting, failed, stalled)
+        # A pod may be refused again, with the same words, after an attempt during which the patch was not true.
+        return StatusPatcher(
+            api,
+            self.guard,
+            self.waiting.is_waiting,
+            failed,
+            stalled,
+            dropped=lambda pod: self.pod_reporter.on_patch_failed(pod),
+        )
 
     def _make_completion_markers(self) -> CompletionMarkers:
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")

@@ -51,7 +51,7 @@ class StatusPatcher(Generic[Noted]):
     """Queues patches and sends them. Also a `PreBind` point, which makes a bind wait for a patch of its pod in flight.
 
     `still` returns whether a patch is still true, just before it is sent. `failed` is called with an object whose patch
-    was given up, and why. After an answer with a code of `settled` a call is of no use. `stalled` is called with
+    was given up, and why; `dropped` with one whose patch was no longer true. After an answer with a code of `settled` a call is of no use. `stalled` is called with
     a namespace whose patches do not go through, and how many wait.
     """
 
@@ -66,8 +66,9 @@ class StatusPatcher(Generic[Noted]):
         failed: Callable[[Noted, str], None] = lambda noted, why: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
         settled: frozenset[int] = frozenset({404, 422}),
+        dropped: Callable[[Noted], None] = lambda noted: None,
     ) -> None:
-        self._settled = settled
+        self._settled, self._dropped = settled, dropped
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
         self._work = asyncio.Event()
         # All by UID.
@@ -129,8 +130,9 @@ class StatusPatcher(Generic[Noted]):
     async def _try(self, call: CallInFlight[PendingPatch[Noted]]) -> None:
         """Tries once to send. The patch is then written, dropped as no longer true, resting, or given up."""
         patch, uid = call.item, call.item.noted.metadata.uid
+        still = self._still(patch.noted)
         try:
-            problem, answered = await self._send(call) if self._still(patch.noted) else ("", False)
+            problem, answered = await self._send(call) if still else ("", False)
         finally:
             self._on_the_way.pop(uid).set()
         newer = self._following.pop(uid, None)
@@ -146,6 +148,8 @@ class StatusPatcher(Generic[Noted]):
             del self._latest[uid]
             if problem:
                 self._failed(patch.noted, problem)
+            elif not still:
+                self._dropped(patch.noted)
 
     async def _send(self, call: CallInFlight[PendingPatch[Noted]]) -> tuple[str, bool]:
         """Sends the call. Returns what went wrong, "" if nothing did, and whether the server answered.
