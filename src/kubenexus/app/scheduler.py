@@ -283,16 +283,12 @@ class Scheduler:
             log.error("Failed to update pod status", err=why, pod=pod)
             self.pod_reporter.on_patch_failed(pod)
 
+        def dropped(pod: Pod) -> None:
+            """The pod is being tried. It may be refused again, with the same words."""
+            self.pod_reporter.on_patch_failed(pod)
+
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
-        # A pod may be refused again, with the same words, after an attempt during which the patch was not true.
-        return StatusPatcher(
-            api,
-            self.guard,
-            self.waiting.is_waiting,
-            failed,
-            stalled,
-            dropped=lambda pod: self.pod_reporter.on_patch_failed(pod),
-        )
+        return StatusPatcher(api, self.guard, self.waiting.is_waiting, failed, stalled, dropped=dropped)
 
     def _make_completion_markers(self) -> CompletionMarkers:
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")

@@ -51,8 +51,8 @@ class StatusPatcher(Generic[Noted]):
     """Queues patches and sends them. Also a `PreBind` point, which makes a bind wait for a patch of its pod in flight.
 
     `still` returns whether a patch is still true, just before it is sent. `failed` is called with an object whose patch
-    was given up, and why; `dropped` with one whose patch was no longer true. After an answer with a code of `settled` a call is of no use. `stalled` is called with
-    a namespace whose patches do not go through, and how many wait.
+    was given up, and why; `dropped` with one whose patch was no longer true. After an answer with a code of `settled` a
+    call is of no use. `stalled` is called with a namespace whose patches do not go through, and how many wait.
     """
 
     name = "StatusPatcher"
@@ -66,6 +66,7 @@ class StatusPatcher(Generic[Noted]):
         failed: Callable[[Noted, str], None] = lambda noted, why: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
         settled: frozenset[int] = frozenset({404, 422}),
+        *,
         dropped: Callable[[Noted], None] = lambda noted: None,
     ) -> None:
         self._settled, self._dropped = settled, dropped
