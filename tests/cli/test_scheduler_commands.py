@@ -47,12 +47,12 @@ def commanded(folder: Path, *commands: list[str], prepare: Callable[[ApiFixture]
 
 
 def test_why_and_top_and_decisions_ask_the_scheduler(tmp_path: Path) -> None:
-    why, short, jobs, queues, nodes, decided = commanded(
+    why, short, jobs, namespaces, nodes, decided = commanded(
         tmp_path,
         ["admin", "why", "train"],
         ["member", "why", "train"],
         ["member", "top", "jobs", "-n", "ml"],
-        ["admin", "top", "queues"],
+        ["admin", "top", "namespaces"],
         ["admin", "top", "nodes"],
         ["admin", "decisions", "-A"],
     )
@@ -63,7 +63,7 @@ def test_why_and_top_and_decisions_ask_the_scheduler(tmp_path: Path) -> None:
     assert "WHY      0/2 nodes are available" in short.output
     assert "cordoned-node" not in short.output
     assert jobs.output.splitlines()[1].split()[:3] == ["ml/train", "unschedulable", "0"]
-    assert queues.output.splitlines()[1].split() == ["ml", "ml", "bronze", "1", "0", "0", "1", "0", "0"]
+    assert namespaces.output.splitlines()[1].split() == ["ml", "-", "ml", "bronze", "1", "0", "0", "1", "0", "0"]
     assert [line.split()[:3] for line in nodes.output.splitlines()[1:]] == [
         ["cordoned-node", "Cordoned", "0/8"],
         ["secret-node", "Ready", "2/2"],
@@ -96,7 +96,7 @@ def test_a_scheduler_that_refuses_or_does_not_answer_is_named_and_the_cluster_is
     ("words", "expected"),
     [
         (["top", "jobs"], "ml/llama"),
-        (["top", "queues"], "search"),
+        (["top", "namespaces"], "search"),
         (["top", "nodes"], "gpu-4  Cordoned"),
     ],
 )

@@ -119,8 +119,8 @@ def jobs(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output:
 @scheduler_options
 @cluster_options
 @_output
-def queues(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output: str) -> None:
-    """Show how many jobs of each namespace wait, by their state in the scheduler's queue.
+def namespaces(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output: str) -> None:
+    """Show how many jobs of each namespace wait, by their state in the scheduling queue.
 
     Asks the scheduler (--scheduler), or reads the live cluster with your kubeconfig, or (--cluster) a file; then all
     jobs that may be tried count as active.

@@ -52,7 +52,7 @@ def queues_of(dump: ClusterDump, namespace: str) -> list[QueueDocument]:
     by_namespace: dict[str, list[JobDocument]] = {}
     for job in jobs_of(dump, namespace):
         by_namespace.setdefault(job.namespace, []).append(job)
-    tenants = dump.ledger.nodes.tenants
+    tenants, queues = dump.ledger.nodes.tenants, dump.ledger.queues
     found = []
     for name, jobs in sorted(by_namespace.items()):
         pod = next(each for each in dump.pods.values() if each.metadata.namespace == name)
@@ -65,6 +65,7 @@ def queues_of(dump: ClusterDump, namespace: str) -> list[QueueDocument]:
                 pods=sum(job.pods for job in jobs),
                 active=len(jobs) - gated,
                 gated=gated,
+                queue=queues.queue_of(name).name if queues.is_active else "",
             )
         )
     return found
@@ -104,10 +105,11 @@ def render_jobs(jobs: Sequence[JobDocument]) -> str:
 
 
 def render_queues(queues: Sequence[QueueDocument]) -> str:
-    head = ("NAMESPACE", "TENANT", "TIER", "PODS", "ACTIVE", "BACKOFF", "UNSCHEDULABLE", "GATED", "IN FLIGHT")
+    head = ("NAMESPACE", "QUEUE", "TENANT", "TIER", "PODS", "ACTIVE", "BACKOFF", "UNSCHEDULABLE", "GATED", "IN FLIGHT")
     rows = [
         (
             each.namespace,
+            each.queue or "-",
             each.tenant,
             each.tier,
             *map(str, (each.pods, each.active, each.backoff, each.unschedulable, each.gated, each.in_flight)),

@@ -18,8 +18,7 @@ the ledger that may help a waiting job (also a bind that failed) needs an event 
 job waits for the flush.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
@@ -39,13 +38,10 @@ from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.postponed_jobs import PostponedJobs
 from kubenexus.queue.question_cost import event_cost
 from kubenexus.queue.queue_metrics import (
-    IncomingCount,
-    PendingCount,
     QueueMetrics,
-    UnschedulableCount,
-    unschedulable_counts,
 )
 from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queue_readings import QueueReadings
 from kubenexus.queue.queued_job import QueuedJob, QueueState, SchedulingAttempt
 from kubenexus.queue.signature_context import SignatureContext
 from kubenexus.queue.work_allowance import WorkAllowance
@@ -59,7 +55,7 @@ def _any(job: Job) -> bool:
     return True
 
 
-class SchedulingQueue:
+class SchedulingQueue(QueueReadings):
     """The queue of all profiles. `profile` has their rules by name (`spec.schedulerName`); "" for all other names.
     `queues` is the tree of queues that orders jobs, where there are any."""
 
@@ -321,72 +317,6 @@ class SchedulingQueue:
         sub_queues, due = self._job_classes.sub_queues, self._due_work.next_due()
         waits = bool(sub_queues.active) or (self.policy.pop_from_backoff and bool(sub_queues.backoff))
         return waits or (due is not None and due <= self._clock.now())
-
-    # --- reading ----------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """The number of jobs, with those in flight."""
-        return len(self._queued_jobs)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._queued_jobs
-
-    def jobs(self) -> Iterable[QueuedJob]:
-        """Returns all jobs, with those in flight. The caller must not change them."""
-        return self._queued_jobs.values()
-
-    def state(self, key: str) -> QueueState:
-        queued = self._queued_jobs.get(key)
-        return QueueState.GONE if queued is None else queued.state
-
-    def job(self, key: str) -> Job | None:
-        """Returns the job as it is now; an attempt has it as it was when it was popped."""
-        queued = self._queued_jobs.get(key)
-        return None if queued is None else queued.job
-
-    def attempts(self, key: str) -> int:
-        queued = self._queued_jobs.get(key)
-        return 0 if queued is None else queued.attempts
-
-    def gate_verdict(self, key: str) -> Verdict | None:
-        """Returns why the job is gated, or None."""
-        queued = self._queued_jobs.get(key)
-        return None if queued is None else queued.gate_verdict
-
-    def hold(self, key: str) -> Verdict | None:
-        """Returns why the job is held, as `add` was called with."""
-        queued = self._queued_jobs.get(key)
-        return None if queued is None else queued.hold
-
-    def last_decision(self, key: str) -> Decision | None:
-        """Returns the last refusal of the job's class, which names the job that was tried; or None."""
-        queued = self._queued_jobs.get(key)
-        return None if queued is None or queued.job_class is None else queued.job_class.decision
-
-    def same_class(self, key: str) -> list[str]:
-        """Returns the keys of all jobs that wait in the same class, this one included: a decision is about all."""
-        queued = self._queued_jobs.get(key)
-        return [] if queued is None or queued.job_class is None else [each.job.key for each in queued.job_class.members]
-
-    def pending(self, state: QueueState) -> PendingCount:
-        """Returns how many jobs and pods have this state: `pending_pods{queue}`."""
-        return self._queue_metrics.waiting(state)
-
-    def pending_gangs(self, state: QueueState) -> int:
-        """Returns how many of those jobs are gangs."""
-        return self._queue_metrics.gangs(state)
-
-    def drain_incoming(self) -> list[IncomingCount]:
-        """Returns how many came into each queue by which event since the last call: `queue_incoming_pods_total`."""
-        return self._queue_metrics.drain()
-
-    def unschedulable_counts(self) -> Iterator[UnschedulableCount]:
-        """Yields why jobs wait, by job class: `unschedulable_pods`."""
-        return unschedulable_counts(self._job_classes.sub_queues, self._enqueuer.gated_jobs)
-
-    def in_flight_events(self) -> Counter[str]:
-        """Returns the events since the oldest attempt under way began, by label: `inflight_events`."""
-        return self._attempts.in_flight_events.by_label()
 
     # --- inside ---------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ class JobDocument(Document, frozen=True):
 
 
 class QueueDocument(Document, frozen=True):
-    """The jobs of a namespace that wait, by state, and their pods."""
+    """The jobs of a namespace that wait, by state, and their pods. `queue` is the Queue that takes them, if there are
+    queues."""
 
     namespace: str
     tenant: str
@@ -40,6 +41,7 @@ class QueueDocument(Document, frozen=True):
     unschedulable: int = 0
     gated: int = 0
     in_flight: int = 0
+    queue: str = ""
 
 
 class ResourceDocument(Document, frozen=True):

@@ -94,12 +94,13 @@ def _queue(scheduler: "Scheduler", namespace: str, jobs: list[QueuedJob]) -> Que
         state = _FIELDS.get(each.state.value, each.state.value)
         counts[state] = counts.get(state, 0) + 1
     counts.pop("gone", None)
-    tenant = scheduler.ledger.nodes.tenants.of(jobs[0].job.pods[0])
+    tenant, queues = scheduler.ledger.nodes.tenants.of(jobs[0].job.pods[0]), scheduler.ledger.queues
     return QueueDocument(
         namespace=namespace,
         tenant=tenant.name,
         tier=str(tenant.tier),
         pods=sum(len(each.job.pods) for each in jobs),
+        queue=queues.queue_of(namespace).name if queues.is_active else "",
         **counts,
     )
 
