@@ -25,7 +25,7 @@ from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.kept_capacity import KeptCapacity
 from kubenexus.state.numa.reports import NumaReports
 from kubenexus.state.pod_queries import PodQuery
-from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
+from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, counts_alike, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
 from kubenexus.state.preemptions import PreemptionEnd
 from kubenexus.state.snapshot import Snapshot
@@ -287,7 +287,7 @@ class Ledger(KeptCapacity):
             fresh.volume_choices, fresh.claims = record.volume_choices, record.claims
             # Update the record and leave the columns, if nothing has to be counted again. On binding the API server
             # labels a pod with its node's zone, and almost no query refers to that label.
-            if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
+            if counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
                 self.assumed -= record.stage is PodStage.ASSUMED
                 record.stage, record.assumed_at = PodStage.BOUND, 0.0
                 record.started_at, record.preempted = fresh.started_at, fresh.preempted
@@ -392,13 +392,3 @@ class Ledger(KeptCapacity):
 
 def _as_malformed(error: Exception) -> Malformed:
     return error if isinstance(error, Malformed) else Malformed(described(error))
-
-
-def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
-    """Returns whether two records of a pod count the same on its node, labels aside."""
-    return _counted(one) == _counted(other)
-
-
-def _counted(each: PodRecord) -> tuple[object, ...]:
-    parts = each.footprint, each.device_shares, each.terms, each.mounts, each.numa_kept_from
-    return (each.priority, each.terminating, each.endless, *parts)

@@ -184,3 +184,13 @@ def controller_of(pod: Pod) -> OwnerReference | None:
         if each.controller:
             return each
     return None
+
+
+def counts_alike(one: PodRecord, other: PodRecord) -> bool:
+    """Returns whether two records of a pod count the same on its node, labels aside."""
+    return _counted(one) == _counted(other)
+
+
+def _counted(each: PodRecord) -> tuple[object, ...]:
+    parts = each.footprint, each.device_shares, each.terms, each.mounts, each.numa_kept_from
+    return (each.priority, each.terminating, each.endless, *parts)
