@@ -1,6 +1,7 @@
 """Every metric that is declared is written by somebody: a day in town, after which none is untouched."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -167,6 +168,17 @@ async def numa(day: Day) -> None:
     assert fixture.where()["pinned"] == "numa"
     refused = msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, node_name="numa"))
     fixture.scheduler.bind_verifier._refused(refused, "TopologyAffinityError")
+    zone = {"cpu": (16, 16, 16), "memory": (1 << 35, 1 << 35, 1 << 35)}
+    for name in ("wide", "pack"):
+        fixture.nodes(a_node(name, cpu=32, memory="64Gi", labels={"only": name}, taints=["numa:NoSchedule"]))
+        fixture.ledger.upsert_node_topology(an_nrt([zone, zone], "restricted", name=name))
+    group = {"pod-group.scheduling.kubenexus.io/name": "n", "pod-group.scheduling.kubenexus.io/min-available": "2"}
+    told: dict[str, Any] = {"scheduler_name": "packing", "tolerates": ["numa:NoSchedule"]}
+    fixture.pods(a_numa_pod(guaranteed("main", "20", "40Gi"), name="both", selects={"only": "wide"}, **told))
+    for name in ("m0", "m1"):
+        fixture.pods(a_numa_pod(guaranteed("main", "2"), name=name, labels=group, selects={"only": "pack"}, **told))
+    await fixture.work()
+    assert [fixture.where().get(name) for name in ("both", "m0", "m1")] == ["wide", "pack", "pack"]
 
 
 async def tenants(day: Day) -> None:
@@ -241,13 +253,13 @@ def check(day: Day) -> None:
     attempts = "scheduler_podgroup_schedule_attempts_total"
     assert day.value(attempts, profile, "result=scheduled") == 1
     assert day.value(attempts, profile, "result=unschedulable") >= 1
-    assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=success") == 1
+    assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=success") == 2
     assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=timeout") == 1
     assert day.value("kubenexus_gang_members_short") == 6, "nine want a CPU each, and three are free"
     assert day.value("kubenexus_gang_reservations", "profile=packing") == 1
     assert day.value("kubenexus_gang_reservations", profile) == 0, "it keeps to kube-scheduler's order"
     assert day.value("kubenexus_resource_reservations", "phase=Pending") == 1
-    assert day.value("kubenexus_pod_group_size_sum") == 2
+    assert day.value("kubenexus_pod_group_size_sum") == 4
     assert day.value("scheduler_queued_entities", "queue=gated", "type=podgroup") == 1
     assert day.value("scheduler_queued_entities", "queue=gated", "type=pod") == 1
     assert day.value("scheduler_unschedulable_pods", "plugin=SchedulingGates", profile) == 1
@@ -259,7 +271,7 @@ def check(day: Day) -> None:
     assert day.value("scheduler_preemption_attempts_total") >= 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
-    assert day.value(calls, "call_type=pod_binding", "result=success") == 11
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 14
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
     assert day.total("kubenexus_scheduling_decisions_total", "tier=bronze", "result=scheduled") > 3
@@ -273,9 +285,16 @@ def check(day: Day) -> None:
     assert day.value("kubenexus_island_completions_total", "island_size=8", "topology_quality=100") == 1
     assert day.total("kubenexus_vram_placement_decisions_total", "data_source=model", "outcome=acceptable_fit") == 1
     assert day.total("kubenexus_vram_requested_bytes_sum") == 40 << 30
+    check_numa(day)
+
+
+def check_numa(day: Day) -> None:
     decisions = ("outcome=single_numa", "policy=none", "workload_type=service")
     assert day.total("kubenexus_numa_placement_decisions_total", *decisions) == 1
     assert day.value("kubenexus_numa_false_accepts_total", "cause=since_report", "reason=TopologyAffinityError") == 1
+    assert day.value("kubenexus_numa_distance_penalty_total", "distance_level=far") == 1
+    assert day.value("kubenexus_numa_gang_affinity_success_total", "gang_policy=packed", "numa_id=0") == 2
+    assert day.total("kubenexus_numa_memory_bandwidth_pressure_percent") == 100
 
 
 def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:

@@ -34,7 +34,7 @@ from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.device_outcomes import DeviceResults, device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
-from kubenexus.plan.numa_outcomes import numa_outcomes
+from kubenexus.plan.numa_outcomes import gang_shares, numa_outcomes
 from kubenexus.plugins.devices.tenant_tier import tier_of
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.object_events import backoffs_ended, nomination_ended
@@ -185,7 +185,9 @@ class SchedulingLoop:
         """Counts a decision after the binds were submitted: a failure must not make the job wait again."""
         try:
             self._metrics.devices.placed(results)
-            self._metrics.numa.placed(numa_outcomes(decision, job, self._ledger.nodes), decision.workload)
+            nodes = self._ledger.nodes
+            outcomes, shares = numa_outcomes(decision, job, nodes), gang_shares(decision, job, nodes)
+            self._metrics.numa.placed(outcomes, shares, decision.workload)
         except Exception as error:
             log.error("Failed to count devices for metrics; going on", error)  # noqa: PLE1205 - our own log
         self._count_decision(decision, job, SCHEDULED)

@@ -45,7 +45,7 @@ class Metrics(Collector):
         self._queue()
         self._groups()
         self.devices = DeviceMetrics(self._counter, self._histogram)
-        self.numa = NumaMetrics(self._counter, self._histogram)
+        self.numa = NumaMetrics(self._counter, self._histogram, self._gauge)
         self.tenants = TenantMetrics(self._counter, self._gauge)
         self.queues = ShareMetrics(self._gauge)
         self._process()

@@ -94,14 +94,14 @@ NUMA: Final = (
         "kubenexus_numa_placement_decisions_total",
         ALPHA,
         ("policy", "outcome", "workload_type"),
-        "Number of placed single pods that ask something of NUMA nodes, by their own policy: 'single_numa' if one NUMA "
-        "node has all of it, 'cross_numa' if it takes several, 'no_numa_info' on nodes without a report.",
+        "Number of placed pods that ask something of NUMA nodes, by their own policy: 'single_numa' if one NUMA node "
+        "has all of it, 'cross_numa' if it takes several, 'no_numa_info' on nodes without a report.",
     ),
     MetricDefinition(
         "kubenexus_numa_fit_quality_score",
         ALPHA,
         ("policy",),
-        "Points of NUMATopology for the nodes of these pods.",
+        "Points of NUMATopology for the nodes of these pods, members of gangs left out.",
         (0, 25, 50, 75, 90, 95, 100),
     ),
     MetricDefinition(
@@ -111,6 +111,27 @@ NUMA: Final = (
         "Number of pods that a kubelet's managers rejected though they were placed there, by the kubelet's reason. The "
         "likely cause is 'no_report', 'unexplained' (it is not known what some pods there hold), 'since_report' (pods "
         "were placed since the last report), or 'report'.",
+    ),
+    MetricDefinition(
+        "kubenexus_numa_distance_penalty_total",
+        ALPHA,
+        ("distance_level",),
+        "Number of placed pods that take several NUMA nodes, by the largest distance between these: 'near' up to 20, "
+        "else 'far'.",
+    ),
+    MetricDefinition(
+        "kubenexus_numa_gang_affinity_success_total",
+        ALPHA,
+        ("gang_policy", "numa_id"),
+        "Number of members of gangs that share NUMA nodes as their gang-numa-spread says, by the number of the NUMA "
+        "node: 'packed' with another member, 'isolated' with none, 'balanced' as evenly as possible.",
+    ),
+    MetricDefinition(
+        "kubenexus_numa_memory_bandwidth_pressure_percent",
+        ALPHA,
+        ("pressure_level",),
+        "Percentage of the NUMA nodes whose memory pods take by less than half ('low'), less than four fifths "
+        "('medium') or more ('high'). Bandwidth is not measured; memory in use stands for it.",
     ),
 )
 

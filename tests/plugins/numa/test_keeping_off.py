@@ -157,6 +157,27 @@ def test_another_gang_may_share_numa_nodes_with_members_that_keep_off_each_other
     assert set(cluster.zones.values()) == {(f"n{number}", 1) for number in range(4)}
 
 
+@pytest.mark.parametrize("spread", ["packed", "balanced", "isolated"])
+def test_a_gang_stays_off_the_numa_node_of_an_isolated_pod(spread: str) -> None:
+    cluster = Cluster(5)
+    cluster.place(a_sized_pod("alone", policy="isolated"))
+    cluster.place(*(a_sized_pod(f"m{number}", 2, spread=spread, gang="g") for number in range(4)))
+    assert len(cluster.zones) == 5
+    assert list(cluster.zones.values()).count(cluster.zones["alone"]) == 1
+
+
+def test_a_gang_does_not_reach_a_numa_node_that_is_kept_after_others_are_full() -> None:
+    """The isolated pod has the second NUMA node; the first has room for two members."""
+    cluster = Cluster(1)
+    cluster.place(a_sized_pod("first", 4))
+    cluster.place(a_sized_pod("alone", 5, policy="isolated"))
+    assert cluster.zones["alone"] == ("n0", 2)
+    cluster.place(*(a_sized_pod(f"m{number}", 2, gang="g") for number in range(3)))
+    assert cluster.zones.keys() == {"first", "alone"}
+    cluster.place(*(a_sized_pod(f"n{number}", 2, gang="h") for number in range(2)))
+    assert cluster.zones["n0"] == cluster.zones["n1"] == ("n0", 1)
+
+
 def test_a_gang_of_64_with_eight_cores_and_a_gpu_each_is_admitted_by_every_kubelet() -> None:
     cluster = Cluster(12, gpus=4, cpus=40)
     for number in range(12):  # some NUMA nodes have fewer GPUs or cores

@@ -30,6 +30,8 @@ RESOURCES = {
         ApiResource("CustomResourceDefinition", "customresourcedefinitions", group="apiextensions.k8s.io"),
     )
 }
+FILES = ("pod.yaml", "gang.yaml", "too-large.yaml", "isolated.yaml", "spread.yaml")
+NODES = 4
 SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: "8"}
 
 
@@ -45,15 +47,15 @@ def phase(pod: dict[str, Any]) -> str:
 
 async def all_placed(box: EmbeddedCluster) -> Pods:
     await apply(box.client, "crd.yaml")
-    await answered(box.client, list_call(kinds.NODE_RESOURCE_TOPOLOGIES), lambda found: len(found["items"]) == 2)
+    await answered(box.client, list_call(kinds.NODE_RESOURCE_TOPOLOGIES), lambda found: len(found["items"]) == NODES)
     async with scheduled(box):
-        for name in ("pod.yaml", "gang.yaml", "too-large.yaml"):
+        for name in FILES:
             await apply(box.client, name)
         return await until(
             box.client,
             lambda pods: (
-                len(pods) == 6
-                and sum(phase(pod) == "Running" for pod in pods.values()) == 5
+                len(pods) == 9
+                and sum(phase(pod) == "Running" for pod in pods.values()) == 8
                 and bool(why(pods["too-large"]))
             ),
         )
@@ -61,7 +63,7 @@ async def all_placed(box: EmbeddedCluster) -> Pods:
 
 async def placed() -> Pods:
     clock = WallClock()
-    nodes = list(NodeTemplate(prefix="numa-", capacity=SIZE).nodes(2, clock.now()))
+    nodes = list(NodeTemplate(prefix="numa-", capacity=SIZE).nodes(NODES, clock.now()))
     topologies = NodeTopologies(NumaSettings(publish=0.2))
     spec = EmbeddedClusterSpec(nodes, AgentSettings(retry=0.1), controllers=True, topologies=topologies)
     async with open_embedded_cluster(ServingOptions(), clock, random.Random(5), spec) as box:
@@ -70,9 +72,11 @@ async def placed() -> Pods:
 
 def test_every_example_runs_but_the_one_that_is_too_large() -> None:
     pods = asyncio.run(placed())
-    assert {file.name for file in FOLDER.iterdir()} == {"crd.yaml", "pod.yaml", "gang.yaml", "too-large.yaml"}
+    assert {file.name for file in FOLDER.iterdir()} == {"crd.yaml", *FILES}
     assert {pod["metadata"]["labels"]["example"] for pod in pods.values()} == {"numa"}
     waiting = [name for name, pod in pods.items() if phase(pod) != "Running"]
     assert waiting == ["too-large"]
-    assert f"2 {NO_ALIGNMENT.text}" in why(pods["too-large"])
+    assert NO_ALIGNMENT.text in why(pods["too-large"])
     assert all(node_of(pod).startswith("numa-") for name, pod in pods.items() if name != "too-large")
+    apart = [node_of(pod) for name, pod in pods.items() if name.startswith("apart")]
+    assert len(set(apart)) == 2  # two members would share the first NUMA node of one machine

@@ -52,6 +52,7 @@ class GaugeCollector:
                 metrics.watch_lag.labels(kind).set(self._clock.now() - reflector.last_event_at)
         metrics.tenants.record(scheduler.tenant_usage.drain())
         metrics.queues.record(queue_uses(ledger.queues, scheduler.queue))
+        metrics.numa.read(scheduler.ledger.nodes.numa)
         _set_counters(metrics.events_dropped, scheduler.recorder.dropped)
         _set_counters(metrics.unusable_objects, scheduler.handlers.bad_objects.logged)
         _set_counters(metrics.plugin_failures, scheduler.plugin_failures)

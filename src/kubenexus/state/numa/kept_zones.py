@@ -55,6 +55,7 @@ class KeptZones:
         """Returns the same for all rows. Called only if any row has some."""
         zones = np.zeros(size, np.int64)
         for key in keys:
-            rows = self._rows.get(key, {})
-            zones[list(rows)] |= list(rows.values())
+            rows = self._rows.get(key)
+            if rows:
+                zones[list(rows)] |= list(rows.values())
         return zones
