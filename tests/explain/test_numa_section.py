@@ -95,3 +95,17 @@ def test_it_is_said_when_a_kubelet_has_disagreed() -> None:
     assert lines(a_numa_pod(guaranteed("main", "2")), ledger)[-1] == (
         "         its kubelet has refused a pod that was expected to fit: not certain until its next report"
     )
+
+
+def test_numa_nodes_by_labels_predict_no_kubelet() -> None:
+    labels = {"numa.kubenexus.io/node-count": "2"} | {
+        f"numa.kubenexus.io/node-{zone}-cpu-count": "8" for zone in (0, 1)
+    }
+    ledger = a_ledger([a_node("n", cpu=16, labels=labels)])
+    ledger.read_devices()
+    assert lines(a_numa_pod(guaranteed("main", "4")), ledger) == [
+        "NUMA     n (by its labels): any NUMA nodes",
+        "         NUMA 0: 8 cores of 8",
+        "         NUMA 1: 8 cores of 8",
+        "         it has no NodeResourceTopology: its kubelet is not predicted",
+    ]

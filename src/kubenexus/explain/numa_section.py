@@ -37,7 +37,8 @@ class NumaNodeFacts(msgspec.Struct, frozen=True, gc=False):
 class NumaFacts(msgspec.Struct, frozen=True, gc=False):
     """One node: its kubelet's policy and scope, its NUMA nodes, and what its kubelet would say. `gets` are the numbers
     of the NUMA nodes that the pod would get, empty where none is preferred. `refused` is the reason, `why` in words.
-    `unsure` says what is not known for certain."""
+    `unsure` says what is not known for certain. Policy and scope are empty where labels name the NUMA nodes: nothing is
+    known of the kubelet then."""
 
     node: str
     policy: str
@@ -65,7 +66,7 @@ def render_numa(section: Iterable[NumaFacts]) -> list[str]:
     """Returns the lines of the section."""
     lines = list[str]()
     for facts in section:
-        on = f"NUMA     {facts.node} ({facts.policy}, {facts.scope} scope)"
+        on = f"NUMA     {facts.node} ({f'{facts.policy}, {facts.scope} scope' if facts.policy else 'by its labels'})"
         if facts.refused:
             lines.append(f"{on}: {facts.refused}: {facts.why}")
         elif facts.gets:
@@ -87,14 +88,16 @@ def _facts(name: str, demand: PodDemand, ledger: Ledger) -> NumaFacts | None:
     here = numa.of_row(row)
     if here is None:
         return None
-    said = numa.admit(here, demand)
     states = [numa.states.states[code] for code in numa.codes_of(row)]
-    kubelet = here.reported.kubelet
+    zones = tuple(NumaNodeFacts(state.id, tuple(_amounts(state, here))) for state in states)
+    if not here.reported.judged:
+        return NumaFacts(name, "", "", zones, unsure="it has no NodeResourceTopology: its kubelet is not predicted")
+    said, kubelet = numa.admit(here, demand), here.reported.kubelet
     return NumaFacts(
         name,
         kubelet.policy,
         "pod" if kubelet.pod_scope else "container",
-        tuple(NumaNodeFacts(state.id, tuple(_amounts(state, here))) for state in states),
+        zones,
         _gets(said, here),
         said.reason,
         _why(said, demand, states, here) if said.reason else "",
