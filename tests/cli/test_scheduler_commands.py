@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from kubenexus.cli import main
 from kubenexus.testing.builders import a_pod
 from tests.app.api_fixture import LOCAL, OURS, ApiFixture, served
+from tests.app.test_live_api import A_POD
 
 DUMP = Path(__file__).parents[2] / "examples" / "why" / "cluster.json"
 
@@ -70,6 +71,21 @@ def test_why_and_top_and_decisions_ask_the_scheduler(tmp_path: Path) -> None:
     ]
     assert "placed  web/shop  shop to secret-node" in decided.output
     assert "waits   ml/train  0/2 nodes are available" in decided.output
+
+
+def test_whatif_asks_the_scheduler(tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(A_POD)
+    fits, waits, refused = commanded(
+        tmp_path,
+        ["admin", "whatif", "-f", str(manifest), "--uncordon", "cordoned-node"],
+        ["admin", "whatif", "-f", str(manifest), "-o", "json"],
+        ["stranger", "whatif", "-f", str(manifest)],
+    )
+    assert (fits.exit_code, fits.output.splitlines()[1].split()) == (0, ["ml/next", "ml/next", "cordoned-node"])
+    assert waits.exit_code == 2, waits.output
+    assert json.loads(waits.output)["jobs"][0]["nodes"] == {}
+    assert (refused.exit_code, "forbidden" in refused.output) == (1, True)
 
 
 def test_a_gang_is_explained_by_the_scheduler_as_by_a_dump(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """`kubenexus whatif`: where pods would go that are not submitted, or if nodes were added, removed or cordoned."""
 
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 from kubenexus.cli.printing import echo_data, echo_lines
 from kubenexus.cli.profiles import load_configuration, profile_of
+from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
 
 
 @click.command()
@@ -17,6 +18,7 @@ from kubenexus.cli.profiles import load_configuration, profile_of
 @click.option("--remove-node", "removed", multiple=True, metavar="NODE", help="Its pods wait again.")
 @click.option("--cordon", "cordoned", multiple=True, metavar="NODE")
 @click.option("--uncordon", "uncordoned", multiple=True, metavar="NODE")
+@scheduler_options
 @cluster_options
 @click.option(
     "--config",
@@ -27,6 +29,7 @@ from kubenexus.cli.profiles import load_configuration, profile_of
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 def whatif(
     source: ClusterSource,
+    scheduler: SchedulerApi,
     files: tuple[IO[bytes], ...],
     namespace: str,
     config_file: Path | None,
@@ -41,7 +44,8 @@ def whatif(
     reads PodGroups and Workloads beside them. Without a manifest it decides for the pods that
     wait in the cluster, and for those of removed nodes.
 
-    Reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl printed. Nothing is written.
+    Asks the scheduler (--scheduler), or reads the live cluster with your kubeconfig, or (--cluster) a file that kubectl
+    printed. Nothing is written.
 
     Exit code 0: all pods would start; 2: some would not; 1: something is wrong with the input.
     """
@@ -50,6 +54,8 @@ def whatif(
     from kubenexus.explain import what_if
     from kubenexus.explain.manifest_pods import read_manifest
 
+    if scheduler.url and source.file is None:
+        _ask_scheduler(scheduler, source, files, namespace, output, said)
     try:
         configuration = load_configuration(config_file)
         changes = what_if.NodeChanges(
@@ -71,3 +77,41 @@ def whatif(
     else:
         echo_data(found, output)
     raise SystemExit(0 if found.complete else 2)
+
+
+def _ask_scheduler(
+    scheduler: SchedulerApi,
+    source: ClusterSource,
+    files: tuple[IO[bytes], ...],
+    namespace: str,
+    output: str,
+    said: dict[str, Any],
+) -> NoReturn:
+    """Prints the scheduler's answer and ends the command. Its refusal is the command's error: the manifest was read."""
+    import msgspec
+
+    from kubenexus.app.http.api import paths
+    from kubenexus.app.http.api.documents import WhatIfRequest
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.explain import what_if
+    from kubenexus.explain.live_answers import LiveForecast
+
+    try:
+        added = dict(what_if.parse_added(said["added"]))
+        manifest = "\n---\n".join(file.read().decode("utf-8") for file in files)
+    except (KubeNexusError, UnicodeDecodeError) as error:
+        raise click.ClickException(str(error)) from None
+    wanted = WhatIfRequest(manifest, added, said["removed"], said["cordoned"], said["uncordoned"])
+    where = namespace or source.namespace
+    raw = scheduler.post(paths.WHATIF, msgspec.json.encode(wanted), namespace=where)
+    try:
+        found = msgspec.json.decode(raw, type=LiveForecast)
+    except msgspec.DecodeError as error:
+        raise click.ClickException(f"the scheduler's answer cannot be read: {error}") from None
+    if output == "text":
+        echo_lines(what_if.render_forecast(what_if.Forecast(found.jobs)))
+        if found.hidden_evictions:
+            click.echo(f"EVICT    {found.hidden_evictions} pods of other namespaces")
+    else:
+        echo_data(found, output)
+    raise SystemExit(0 if what_if.Forecast(found.jobs).complete else 2)
