@@ -216,7 +216,8 @@ class PodReporter:
 
     def _report_pod(self, pod: Pod, code: Code, last_report: LastReport, *, again: bool, held: bool = False) -> None:
         pod, sentence = self._pods.latest_pod(pod), last_report.sentence
-        known = self._last_report.get(pod.key) == last_report
+        earlier = self._last_report.get(pod.key)
+        known = earlier == last_report
         if known and not again:
             return
         rejected = held and code is Code.PENDING
@@ -226,6 +227,9 @@ class PodReporter:
             return
         self._last_report[pod.key] = last_report
         now = self._clock.now()
+        if earlier is not None or pod.metadata.uid in self._status_patcher:
+            # An earlier patch has yet to be written or seen: what the pod says here is not what it will say.
+            pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=[]))
         call = (
             conditions.held_patch(pod, sentence, now)
             if held
