@@ -29,6 +29,7 @@ MAX_WAITING: Final = 64  # questions
 MAX_TOGETHER: Final = 32  # of one copy
 MIN_INTERVAL: Final = 0.25  # seconds between two copies
 MAX_SECONDS: Final = 15  # for one question
+SLACK_SECONDS: Final = 60.0  # more for all questions of a copy: it runs at low priority
 MAX_ANSWER: Final = 16 << 20  # bytes
 MAX_MEMORY: Final = 1 << 30  # bytes that a copy may use beyond what the process has
 _FRAME: Final = struct.Struct("<HQ")  # an HTTP status, and the length of the body
@@ -155,7 +156,7 @@ async def _read(fd: int, answers: "list[asyncio.Future[bytes]]") -> None:
 
     loop.add_reader(fd, readable)
     try:
-        async with asyncio.timeout(MAX_SECONDS * len(answers) + 5.0):
+        async with asyncio.timeout(MAX_SECONDS * len(answers) + SLACK_SECONDS):
             await ended.wait()
     except TimeoutError:
         return
