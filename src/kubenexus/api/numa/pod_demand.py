@@ -163,9 +163,9 @@ def _devices(limits: ResourceList | None) -> Iterator[tuple[str, int]]:
 def _totals(
     listed: Sequence[tuple[ContainerDemand, tuple[tuple[str, int], ...]]], names: Iterable[str]
 ) -> tuple[tuple[str, int], ...]:
+    tables = [(container, dict(amounts)) for container, amounts in listed]  # once: a pod may name thousands
     return tuple(
-        (name, _total((container, dict(amounts).get(name, 0)) for container, amounts in listed))
-        for name in sorted(names)
+        (name, _total((container, amounts.get(name, 0)) for container, amounts in tables)) for name in sorted(names)
     )
 
 
