@@ -27,6 +27,7 @@ from kubenexus.plugins import profile_plugins
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
+from kubenexus.queue.job_dependencies import JobDependencies
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -90,6 +91,7 @@ class DecisionFixture:
             volumes=cast(VolumePreBind, Silent()),
             claims=cast(ClaimPreBind, Silent()),
             tenant_usage=TenantUsage(self.ledger, self.clock),
+            dependencies=JobDependencies(self.clock),
             pods_version=lambda: None,
         )
         self.reservations = GangReservations(self.queue, self.assembler, self.clock, {PROFILE: patience})

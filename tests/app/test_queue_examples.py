@@ -8,8 +8,9 @@ import yaml
 
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
+from kubenexus.client.calls import MERGE_PATCH
 from kubenexus.client.transport import ApiClient
-from kubenexus.client.verbs import create
+from kubenexus.client.verbs import create, patch
 from kubenexus.config import load
 from kubenexus.config.queue_settings import configured_queues
 from kubenexus.plugins import BUILT_IN
@@ -63,6 +64,38 @@ def test_every_example_is_scheduled_by_its_queue() -> None:
         "1 nvidia.com/gpu"
     )
     assert {name for name, pod in last.items() if node_of(pod)} == {"nlp-1", "train-1", "site"}
+
+
+async def in_order() -> tuple[str, str]:
+    """Why the second pod waits, and its node when the first has succeeded."""
+    clock = WallClock()
+    nodes = list(NodeTemplate(prefix="gpu-", capacity=CAPACITY).nodes(1, clock.now()))
+    spec = EmbeddedClusterSpec(nodes, AgentSettings(), controllers=False)
+    async with open_embedded_cluster(ServingOptions(), clock, random.Random(5), spec) as box:
+        await box.client.send(
+            create(kinds.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vision-train"}})
+        )
+        await apply(box.client, "after.yaml")
+        async with scheduled(box):
+            first = await until(
+                box.client, lambda pods: bool(pods["prepare"]["status"]["phase"] == "Running" and why(pods["train"]))
+            )
+            await box.client.send(
+                patch(
+                    kinds.PODS,
+                    "vision-train",
+                    "prepare",
+                    {"status": {"phase": "Succeeded"}},
+                    part="status",
+                    content_type=MERGE_PATCH,
+                )
+            )
+            last = await until(box.client, lambda pods: bool(node_of(pods["train"])))
+            return why(first["train"]), node_of(last["train"])
+
+
+def test_a_pod_is_tried_when_the_one_before_it_has_succeeded() -> None:
+    assert asyncio.run(in_order()) == ("waits for job prepare to succeed", "gpu-0")
 
 
 def test_the_configuration_has_the_same_tree() -> None:

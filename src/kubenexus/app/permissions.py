@@ -52,6 +52,7 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("patch", kinds.RESOURCE_RESERVATIONS, "status"): "ResourceReservations do not say what became of them",
     Permission("create", kinds.RESOURCE_RESERVATIONS): "there are no objects for reservations of gangs and drivers",
     Permission("delete", kinds.RESOURCE_RESERVATIONS): "there are no objects for reservations of gangs and drivers",
+    Permission("get", kinds.JOBS): "pods do not wait for Jobs (scheduling.kubenexus.io/after), only for pods and gangs",
     Permission("create", kinds.EVENTS): "there are no events",
     Permission("patch", kinds.EVENTS): "events that repeat are not counted",
     Permission("patch", kinds.PERSISTENT_VOLUME_CLAIMS): "pods whose claims wait for a consumer are not bound",

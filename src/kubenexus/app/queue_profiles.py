@@ -1,10 +1,13 @@
 """What the queue needs of a profile: how its jobs are signed, and which events may help them."""
 
+from collections.abc import Iterable
+
 from kubenexus.api.core import Pod
 from kubenexus.api.keys.tenant import TIERS
 from kubenexus.config.tenant_settings import TenantSettings
 from kubenexus.framework import pod_limits
 from kubenexus.framework.aging import Aging
+from kubenexus.framework.extension_points import PreEnqueue
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
@@ -17,9 +20,15 @@ _ALSO = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, 
 
 
 def queue_profile(
-    planner: Planner, ledger: Ledger, node_backoff: NodeBackoff, aging: Aging | None, settings: TenantSettings
+    planner: Planner,
+    ledger: Ledger,
+    node_backoff: NodeBackoff,
+    aging: Aging | None,
+    settings: TenantSettings,
+    gates: Iterable[PreEnqueue] = (),
 ) -> QueueProfile:
-    """Makes the queue's view of a planner's profile."""
+    """Makes the queue's view of a planner's profile. `gates` are those that are no plugins of a profile."""
+    gates = tuple(gates)
     depends_on_owners = planner.profile_plugins.depends_on_owners
     columns, reservations = ledger.nodes, ledger.reservations
     terms, tenants, queues = columns.pods.terms, columns.tenants, ledger.queues
@@ -55,7 +64,8 @@ def queue_profile(
         planner.profile_plugins,
         sign,
         context,
-        also=_ALSO,
+        also={**_ALSO, **{gate.name: () for gate in gates}},
+        gates=gates,
         aging=aging,
         selectors=owners,
         scope=scope,

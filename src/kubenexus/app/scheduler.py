@@ -18,6 +18,7 @@ from kubenexus.app.binding.bind_results import BindResultHandler
 from kubenexus.app.binding.bind_verifier import BindVerifier
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
+from kubenexus.app.dependencies.lookups import DependencyLookups
 from kubenexus.app.election.slow_jobs import SlowJob
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
@@ -69,6 +70,7 @@ from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
+from kubenexus.queue.job_dependencies import JobDependencies
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 log = logs.get("scheduler")
@@ -113,7 +115,7 @@ class Scheduler:
             each.name: make_planner(each, plugins, self.gangs[each.name], configuration)
             for each in configuration.profiles
         }
-        self.node_backoff = NodeBackoff(clock)
+        self.node_backoff, self.dependencies = NodeBackoff(clock), JobDependencies(clock)
         self.queue = self._make_queue(configuration)
         self.registry = GangRegistry()
         self.waiting = WaitingPods(self.queue, self.registry, self.ledger.pods)
@@ -152,7 +154,11 @@ class Scheduler:
             volumes=self.volumes,
             claims=self.claims,
             tenant_usage=self.tenant_usage,
+            dependencies=self.dependencies,
             pods_version=self.watches.pods_version,
+        )
+        self.dependency_lookups = DependencyLookups(
+            api, self.dependencies, self.queue, self.waiting, self.pod_reporter, self.wakeup
         )
         for each in options.watched:
             self.watches.add(each, self.handlers)
@@ -242,6 +248,7 @@ class Scheduler:
             tasks.create_task(self.bind_verifier.run())
             tasks.create_task(self.stale_gangs.run())
             tasks.create_task(self.preemption.run())
+            tasks.create_task(self.dependency_lookups.run())
 
     def postpone(self, jobs: Iterable[SlowJob]) -> None:
         """Moves these jobs behind all others: their decisions took too long in an earlier process."""
@@ -272,6 +279,7 @@ class Scheduler:
                 self.node_backoff,
                 self.gangs[name].aging,
                 tenant_settings(configuration.args[name], name),
+                (self.dependencies,),
             )
             for name, planner in self.planners.items()
         }

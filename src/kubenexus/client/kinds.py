@@ -63,6 +63,7 @@ PERSISTENT_VOLUMES: Final = ApiResource("PersistentVolume", "persistentvolumes",
 PERSISTENT_VOLUME_CLAIMS: Final = ApiResource("PersistentVolumeClaim", "persistentvolumeclaims")
 CONFIG_MAPS: Final = ApiResource("ConfigMap", "configmaps")
 
+JOBS: Final = ApiResource("Job", "jobs", group="batch")
 REPLICA_SETS: Final = ApiResource("ReplicaSet", "replicasets", group="apps")
 STATEFUL_SETS: Final = ApiResource("StatefulSet", "statefulsets", group="apps")
 POD_DISRUPTION_BUDGETS: Final = ApiResource("PodDisruptionBudget", "poddisruptionbudgets", group="policy")

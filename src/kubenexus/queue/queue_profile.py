@@ -107,19 +107,21 @@ class QueueProfile:
         also: Wakes = MappingProxyType({}),
         aging: Aging | None = None,
         *,
+        gates: Iterable[PreEnqueue] = (),
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
         boost: Boost | None = None,
         owned: Owned | None = None,
         by_content: bool = False,
     ) -> "QueueProfile":
-        """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
+        """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin, and
+        `gates` are called after those of plugins."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
         wakes = {**events_to_register(profile_plugins.plugins), **also}
         profile = QueueProfile(
             sign,
             wakes,
-            profile_plugins.pre_enqueue,
+            (*profile_plugins.pre_enqueue, *gates),
             sort,
             context,
             aging,

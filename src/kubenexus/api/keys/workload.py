@@ -21,6 +21,16 @@ PLACEMENT = define_key(
     meaning="Whether the pod goes to nodes that are full already, or to empty ones.",
 )
 
+AFTER = define_key(
+    "scheduling.kubenexus.io/after",
+    on="Pod",
+    values=Text("prepare,download"),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="Jobs of the same namespace that must have succeeded before this pod is tried, with commas between them: "
+    "names of Jobs, pods or gangs, at most 16.",
+)
+
 BATCH = define_key(
     "batch.kubernetes.io/job-name",
     on="Pod",

@@ -23,6 +23,7 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.queue.gangs.gang_jobs import COSCHEDULING, INCOMPLETE
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
+from kubenexus.queue.job_dependencies import DEPENDENCIES
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 
@@ -103,7 +104,7 @@ class PodReporter:
     def on_pod_queued(self, pod: Pod, state: QueueState) -> None:
         """Handles a pod that is its own job and was queued or updated."""
         if state is QueueState.GATED:
-            self._gated(pod.key, self._queue.gate_verdict(pod.key))
+            self.report_gate(pod.key)
         elif state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF) and pod.key not in self._last_report:
             self._waiting[pod.key] = None  # its class was refused, and that still holds: it is not tried itself
 
@@ -116,6 +117,14 @@ class PodReporter:
             since = self._held[key].since if key in self._held else now
             self._held[key] = HeldSince(since, min(now + MOMENT, since + PATIENCE))
         elif state is QueueState.GATED:
+            self.report_gate(key)
+
+    def report_gate(self, key: str) -> None:
+        """Reports why a job is gated: to a job that waits for others with the reason."""
+        job, verdict = self._queue.job(key), self._queue.gate_verdict(key)
+        if job is not None and verdict is not None and verdict.plugin == DEPENDENCIES:
+            self._report_job(job, verdict.code, verdict.reasons[0], again=False, held=True, most=MEMBERS)
+        elif verdict is not None:
             self._gated(key, verdict)
 
     def on_job_scheduled(self, job: Job) -> None:

@@ -26,6 +26,7 @@ from kubenexus.observe import logs
 from kubenexus.queue import object_events
 from kubenexus.queue.gangs.gang_registry import LeavingMember
 from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.job_dependencies import JobDependencies
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, TENANT_KINDS
@@ -69,13 +70,14 @@ class EventHandlers:
         volumes: VolumePreBind,
         claims: ClaimPreBind,
         tenant_usage: TenantUsage,
+        dependencies: JobDependencies,
         pods_version: Callable[[], str | None],
     ) -> None:
         self.ledger, self.queue, self.cache, self.assembler = ledger, queue, cache, assembler
         self.profiles = frozenset(profiles)
         self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
         self._volumes, self._claims, self._tenant_usage = volumes, claims, tenant_usage
-        self._pods_version = pods_version
+        self._pods_version, self._dependencies = pods_version, dependencies
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
@@ -149,6 +151,7 @@ class EventHandlers:
         self._send_freed_events(key, old, before)
         if old is None:
             return
+        self._dependencies.on_pod_ended(old.metadata.namespace)
         ended = last or old
         if old.spec.node_name and old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
             self._recent_binds.pod_vanished(old)

@@ -1,0 +1,1 @@
+"""Jobs that others wait for: looked up at the API server."""

@@ -1,0 +1,190 @@
+"""Jobs that wait for the success of others: a gate in front of the queue, and what is known of the jobs they wait for.
+
+    pre_enqueue ─▶ names that are not known yet ─▶ `next_to_look_up` ─▶ `app.dependencies` ─▶ `set` ─▶ the gate again
+
+Only names of the pod's own namespace count. No I/O here: the API server is asked by `app.dependencies`. What no pod
+has waited for in `FORGET_SECONDS` is forgotten; gates of waiting jobs are called every five minutes.
+"""
+
+import enum
+from collections import OrderedDict
+from typing import ClassVar, Final, NamedTuple
+
+from kubenexus.api.core import Pod
+from kubenexus.api.job_dependencies import after, names_of
+from kubenexus.api.keys.workload import AFTER
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import Malformed, truncated
+from kubenexus.framework.verdict import Code, Verdict
+
+DEPENDENCIES: Final = "JobDependencies"
+MAX_TRACKED: Final = 1_000  # names of one namespace that jobs wait for
+MAX_STEPS: Final = 1_000  # names that the search for a cycle looks at
+MAX_SHOWN: Final = 5  # names in a reason
+LOOK_SECONDS: Final = 15.0  # between two looks at a job without an event
+MIN_SECONDS: Final = 1.0  # between two looks at a job after events
+FORGET_SECONDS: Final = 900.0
+
+
+class JobOutcome(enum.Enum):
+    """What became of a job that others wait for."""
+
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class JobName(NamedTuple):
+    namespace: str
+    name: str
+
+
+class _Tracked:
+    """A job that pods wait for, by their keys. `look_at` is when to look at it again."""
+
+    __slots__ = ("look_at", "looked_at", "outcome", "pods", "wanted_at")
+
+    def __init__(self, now: float) -> None:
+        self.outcome = JobOutcome.UNKNOWN
+        self.look_at = self.wanted_at = now
+        self.looked_at = 0.0
+        self.pods: dict[str, None] = {}
+
+
+class JobDependencies:
+    """A PreEnqueue gate. Pods without the annotation pass at once."""
+
+    name: ClassVar[str] = DEPENDENCIES
+    reads: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # By namespace: those that were looked at the longest ago come first. Namespaces take turns.
+        self._tracked: OrderedDict[str, OrderedDict[str, _Tracked]] = OrderedDict()
+        self._after: dict[str, dict[str, tuple[str, ...]]] = {}  # by namespace and name of a waiting job: its own names
+
+    def pre_enqueue(self, pod: Pod) -> Verdict | None:
+        """Returns why the pod waits; None if all jobs that it comes after have succeeded."""
+        if AFTER.key not in pod.metadata.annotations:
+            return None
+        try:
+            names = after(pod)
+        except Malformed as problem:
+            return Verdict(Code.UNRESOLVABLE, (str(problem),), DEPENDENCIES)
+        namespace, now = pod.metadata.namespace, self._clock.now()
+        tracked = self._tracked.get(namespace)
+        if tracked is None:
+            tracked = self._tracked[namespace] = OrderedDict()
+        if len(tracked) + len([name for name in names if name not in tracked]) > MAX_TRACKED:
+            reason = f"jobs of this namespace wait for more than {MAX_TRACKED} others"
+            return Verdict(Code.UNRESOLVABLE, (reason,), DEPENDENCIES)
+        outcomes: dict[JobOutcome, list[str]] = {}
+        for name in names:
+            known = tracked.get(name)
+            if known is None:
+                known = tracked[name] = _Tracked(now)
+            known.wanted_at = now
+            known.pods[pod.key] = None
+            outcomes.setdefault(known.outcome, []).append(name)
+        waits = [outcome for outcome in outcomes if outcome is not JobOutcome.SUCCEEDED]
+        own = self._after.setdefault(namespace, {})
+        for name in names_of(pod):
+            if waits:
+                own[name] = names
+            else:
+                own.pop(name, None)
+        if not waits:
+            return None
+        cycle = self._cycle(namespace, pod)
+        if cycle:
+            reason = f"jobs wait for each other and none can start: {' after '.join(map(truncated, cycle))}"
+        else:
+            reason = _reason(outcomes)
+        return Verdict(Code.UNRESOLVABLE, (reason,), DEPENDENCIES)
+
+    def _cycle(self, namespace: str, pod: Pod) -> list[str]:
+        """Returns the names of jobs that wait for each other, the pod's own first and last; empty if there are none
+        among so many."""
+        waiting, own = self._after.get(namespace, {}), names_of(pod)
+        start = next((name for name in own if name in waiting), "")
+        came_from: dict[str, str] = {}
+        todo = [start] if start else []
+        for _ in range(MAX_STEPS):
+            if not todo:
+                break
+            name = todo.pop()
+            for before in waiting.get(name, ()):
+                if before in own:
+                    path = [before, name]
+                    while path[-1] != start:
+                        path.append(came_from[path[-1]])
+                    return [before, *path[-2::-1]]  # `start` is another name of `before`
+                if before in waiting and before not in came_from and before != start:
+                    came_from[before] = name
+                    todo.append(before)
+        return []
+
+    # --- looking jobs up ------------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        """Whether a job waits for another one, or did so lately."""
+        return bool(self._tracked)
+
+    def on_pod_ended(self, namespace: str) -> None:
+        """Notes that a pod of the namespace is gone: a job may have ended with it. O(names waited for)."""
+        for known in self._tracked.get(namespace, {}).values():
+            if known.outcome is not JobOutcome.SUCCEEDED:
+                known.look_at = min(known.look_at, known.looked_at + MIN_SECONDS)
+
+    def next_to_look_up(self) -> JobName | None:
+        """Returns a job to look at now, or None. Namespaces take turns."""
+        now = self._clock.now()
+        for _ in range(len(self._tracked)):
+            namespace, tracked = next(iter(self._tracked.items()))
+            self._tracked.move_to_end(namespace)
+            self._forget(namespace, tracked, now)
+            for name, known in tracked.items():
+                if known.look_at <= now:
+                    known.look_at, known.looked_at = now + LOOK_SECONDS, now
+                    tracked.move_to_end(name)
+                    return JobName(namespace, name)
+        return None
+
+    def set(self, job: JobName, outcome: JobOutcome) -> list[str]:
+        """Sets what became of a job. Returns the keys of the pods whose gates may have another answer now."""
+        tracked = self._tracked.get(job.namespace)
+        known = None if tracked is None else tracked.get(job.name)
+        if known is None or known.outcome is outcome:
+            return []
+        known.outcome = outcome
+        if outcome is JobOutcome.SUCCEEDED:
+            known.look_at = float("inf")
+        found, known.pods = list(known.pods), {}
+        return found
+
+    def _forget(self, namespace: str, tracked: OrderedDict[str, _Tracked], now: float) -> None:
+        for name in [name for name, known in tracked.items() if known.wanted_at + FORGET_SECONDS < now]:
+            del tracked[name]
+        if not tracked:
+            del self._tracked[namespace]
+            self._after.pop(namespace, None)
+
+
+def _reason(outcomes: dict[JobOutcome, list[str]]) -> str:
+    """Returns `waits for jobs a, b to succeed; job c has failed; there is no job d`."""
+    parts = []
+    waits = [*outcomes.get(JobOutcome.UNKNOWN, ()), *outcomes.get(JobOutcome.RUNNING, ())]
+    if waits:
+        parts.append(f"waits for {_listed(waits)} to succeed")
+    if failed := outcomes.get(JobOutcome.FAILED):
+        parts.append(f"{_listed(failed)} failed")
+    if missing := outcomes.get(JobOutcome.MISSING):
+        parts.append(f"there is no {_listed(missing)} in this namespace")
+    return "; ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return ("job " if len(names) == 1 else "jobs ") + ", ".join(map(truncated, names[:MAX_SHOWN])) + more
