@@ -105,8 +105,9 @@ def test_a_gang_of_eight_runs_and_survives_an_upgrade_and_an_uninstall_leaves_no
     assert ours(cluster)
     helm.succeeds("uninstall", release)
     assert ours(cluster) == set()
-    assert CRD in cluster.objects(CRDS), "kept, with the objects of users"
-    cluster.delete(f"{CRDS}/{CRD}")
+    for name in (CRD, "queues.scheduling.kubenexus.io"):
+        assert name in cluster.objects(CRDS), "kept, with the objects of users"
+        cluster.delete(f"{CRDS}/{name}")
     assert placed(cluster.objects(pods(namespace))) == before
 
 
