@@ -140,8 +140,7 @@ INJECT = define_key(
     values=Bool(),
     default=False,
     kind=KeyKind.ANNOTATION,
-    meaning="Asks the admission webhook to put the gang labels on the pods of this job.",
-    recognised_only=True,
+    meaning="Makes the admission webhook put the gang labels on the pods of this job. Needs the webhook.",
 )
 
 RESERVATION_GANG = define_key(

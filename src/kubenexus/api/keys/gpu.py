@@ -209,8 +209,8 @@ CLASS = define_key(
     values=Text("h100"),
     default=None,
     kind=KeyKind.LABEL,
-    meaning="The class by which an autoscaler adds nodes; the admission webhook selects by it.",
-    recognised_only=True,
+    meaning="The class by which an autoscaler adds nodes. The admission webhook makes pods prefer the class of their "
+    "tenant's tier.",
 )
 
 SECTION = section("GPUs and hardware", "What pods ask for, and what is written on nodes by hand.", globals())

@@ -44,6 +44,15 @@ NAME = define_key(
     "tenant, whose use it would add to.",
 )
 
+SCHEDULER_NAME = define_key(
+    "scheduling.kubenexus.io/scheduler-name",
+    on="Namespace",
+    values=Text("kubenexus-scheduler"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The scheduler of pods in this namespace that name none, or `default-scheduler`. Needs the webhook.",
+)
+
 RESERVED_TIER = define_key(
     "tenant.kubenexus.io/reserved-tier",
     on="Node",
