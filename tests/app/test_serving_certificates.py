@@ -54,7 +54,7 @@ def test_without_a_way_to_make_one_it_says_what_to_do(monkeypatch: pytest.Monkey
 
 def test_a_program_that_fails_is_quoted_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_certificates, "_names", lambda _: "nonsense")
-    with pytest.raises(KubeNexusError, match=r"^cannot make a certificate for --secure-port: openssl: [^\n]+$"):
+    with pytest.raises(KubeNexusError, match=r"^cannot make a certificate for the secure port: openssl: [^\n]+$"):
         asyncio.run(self_signed("host"))
 
 

@@ -48,7 +48,7 @@ def test_a_signal_while_modules_are_imported_is_one_line(number: int, code: int,
     assert (ended, lines) == (code, [f"kubenexus: {signal.Signals(number).name} while starting; ended"])
 
 
-@pytest.mark.parametrize("command", [["agents"], ["cluster", "serve", "--port=0"]], ids=["agents", "serve"])
+@pytest.mark.parametrize("command", [["agents"], ["cluster", "serve", "--port=0"], ["webhook"]], ids=" ".join)
 def test_so_it_is_for_other_commands_that_run_until_interrupted(command: list[str]) -> None:
     assert signalled(signal.SIGTERM, "click", *command) == (0, "kubenexus: SIGTERM while starting; ended\n")
 

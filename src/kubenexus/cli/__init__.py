@@ -17,6 +17,7 @@ from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
 from kubenexus.cli.top import top
+from kubenexus.cli.webhook import webhook
 from kubenexus.cli.whatif import whatif
 
 
@@ -40,6 +41,7 @@ main.add_command(reserve)
 main.add_command(run)
 main.add_command(simulate)
 main.add_command(top)
+main.add_command(webhook)
 main.add_command(whatif)
 main.add_command(why)
 

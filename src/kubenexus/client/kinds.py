@@ -62,6 +62,7 @@ REPLICATION_CONTROLLERS: Final = ApiResource("ReplicationController", "replicati
 PERSISTENT_VOLUMES: Final = ApiResource("PersistentVolume", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = ApiResource("PersistentVolumeClaim", "persistentvolumeclaims")
 CONFIG_MAPS: Final = ApiResource("ConfigMap", "configmaps")
+SECRETS: Final = ApiResource("Secret", "secrets")
 
 JOBS: Final = ApiResource("Job", "jobs", group="batch")
 REPLICA_SETS: Final = ApiResource("ReplicaSet", "replicasets", group="apps")
@@ -126,6 +127,14 @@ ACCESS_REVIEWS: Final = ApiResource(
 )
 SELF_ACCESS_REVIEWS: Final = ApiResource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
+)
+
+ADMISSION: Final = "admissionregistration.k8s.io"
+VALIDATING_WEBHOOKS: Final = ApiResource(
+    "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", group=ADMISSION, namespaced=False
+)
+MUTATING_WEBHOOKS: Final = ApiResource(
+    "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", group=ADMISSION, namespaced=False
 )
 
 # Pods that have ended use no capacity, and there may be hundreds of thousands of them.

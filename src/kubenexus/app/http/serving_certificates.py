@@ -13,7 +13,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -29,22 +29,40 @@ from kubenexus.client.verbs import get
 
 AUTHORITY: Final = ("kube-system", "extension-apiserver-authentication")  # a ConfigMap
 NO_WAY: Final = (
-    "cannot make a certificate for --secure-port: there is neither an openssl program nor the cryptography package; "
-    "name --tls-cert-file and --tls-private-key-file, or turn the port off with --secure-port 0"
+    "cannot make a certificate for the secure port: there is neither an openssl program nor the cryptography package; "
+    "name --tls-cert-file and --tls-private-key-file (a scheduler can do without the port: --secure-port 0)"
 )
-_YEAR: Final = 365
+YEAR: Final = 365
 
 
 class _ConfigMap(ApiObject):
     data: dict[str, str] = {}
 
 
-class ReloadingCertificate:
-    """A certificate and its key in two files that are read again when they change, as cert-manager and kubelets renew
-    them.
+class CertificateSwitch:
+    """A TLS context for a server, whose certificate can be exchanged: `context` is for the server. Connections that
+    are open keep the certificate they began with."""
 
-    `context` is for the server. The files are checked at each new connection. Files that cannot be used (half written,
-    not matching) are reported once, and the old certificate stays.
+    def __init__(self, first: ssl.SSLContext) -> None:
+        self.context = self._current = first
+        self.context.sni_callback = self._on_connect
+
+    def switch(self, context: ssl.SSLContext) -> None:
+        """Presents the certificate of `context` to new connections."""
+        self._current = context
+
+    def before_connection(self) -> None:
+        """Called for each new connection."""
+
+    def _on_connect(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        self.before_connection()
+        connection.context = self._current
+
+
+class ReloadingCertificate(CertificateSwitch):
+    """A certificate and its key in two files that are read again when they change, as cert-manager and kubelets renew
+    them. The files are checked at each new connection. Files that cannot be used (half written, not matching) are
+    reported once, and the old certificate stays.
     """
 
     def __init__(
@@ -52,18 +70,16 @@ class ReloadingCertificate:
     ) -> None:
         self._certificate, self._key, self._authority, self._on_problem = certificate, key, authority, on_problem
         self._stamp = self._file_stamp()
-        self.context = self._current = self._load()
-        self.context.sni_callback = self._on_connect
+        super().__init__(self._load())
 
-    def _on_connect(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+    def before_connection(self) -> None:
         stamp = self._file_stamp()
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._current = self._load()
+                self.switch(self._load())
             except KubeNexusError as error:
                 self._on_problem(str(error))
-        connection.context = self._current
 
     def _file_stamp(self) -> tuple[Any, ...]:
         found = []
@@ -106,7 +122,11 @@ def _check_readable(certificate: str | Path, key: str | Path) -> None:
 async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
     """Returns a context with a certificate for this process only. Raises KubeNexusError with the remedy if none can be
     made."""
-    pem = await asyncio.to_thread(_make_self_signed, host)
+    return context_from_pem(await asyncio.to_thread(make_self_signed, (host,), YEAR), authority)
+
+
+def context_from_pem(pem: bytes, authority: str = "") -> ssl.SSLContext:
+    """Returns a context with the key and the certificate in `pem`. Raises KubeNexusError."""
     with _as_file(pem) as path:
         return server_context(path, path, authority)
 
@@ -121,21 +141,23 @@ async def client_authority(api: Api) -> str:
         return ""
 
 
-def _make_self_signed(host: str) -> bytes:
-    """Returns key and certificate as PEM, one after the other."""
+def make_self_signed(hosts: Sequence[str], days: int) -> bytes:
+    """Returns key and certificate for these hosts, and for this machine, as PEM, one after the other. Blocks for some
+    milliseconds. Raises KubeNexusError with the remedy."""
     program = shutil.which("openssl")
     if program is not None:
-        return _self_signed_by_openssl(program, host)
+        return _self_signed_by_openssl(program, hosts, days)
     if importlib.util.find_spec("cryptography") is not None:
-        return self_signed_by_cryptography(host, _YEAR)
+        return self_signed_by_cryptography(hosts, days)
     raise KubeNexusError(NO_WAY)
 
 
-def _self_signed_by_openssl(program: str, host: str) -> bytes:
+def _self_signed_by_openssl(program: str, hosts: Sequence[str], days: int) -> bytes:
     result = subprocess.run(
         [
             *(program, "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-            *("-days", str(_YEAR), "-subj", f"/CN={_common_name(host)}", "-addext", f"subjectAltName={_names(host)}"),
+            *("-days", str(days), "-subj", f"/CN={_common_name(hosts[0])}"),
+            *("-addext", f"subjectAltName={_names(hosts)}"),
             *("-keyout", "/dev/stdout", "-out", "/dev/stdout"),
         ],
         check=False,
@@ -146,22 +168,31 @@ def _self_signed_by_openssl(program: str, host: str) -> bytes:
     if result.returncode:
         errors = result.stderr.decode(errors="replace").strip().splitlines()
         raise KubeNexusError(
-            f"cannot make a certificate for --secure-port: openssl: {errors[-1] if errors else 'failed'}"
+            f"cannot make a certificate for the secure port: openssl: {errors[-1] if errors else 'failed'}"
         )
     return result.stdout
 
 
 def _common_name(host: str) -> str:
-    """Returns the host without characters that `-subj` interprets, cut to the length that a certificate allows."""
-    return "".join(c if c.isalnum() or c in "-." else "-" for c in host)[:60] or "localhost"
+    """Returns the host cut to the length that a certificate allows."""
+    return _dns_name(host)[:60]
 
 
-def _names(host: str) -> str:
+def _dns_name(host: str) -> str:
+    """Returns the host without characters that the options of openssl interpret."""
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in host)[:253] or "localhost"
+
+
+def _names(hosts: Sequence[str]) -> str:
+    return ",".join([*map(_alternative_name, hosts), "DNS:localhost", "IP:127.0.0.1", "IP:::1"])
+
+
+def _alternative_name(host: str) -> str:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return f"DNS:{_common_name(host)},DNS:localhost,IP:127.0.0.1,IP:::1"
-    return f"IP:{host},DNS:localhost,IP:127.0.0.1,IP:::1"
+        return f"DNS:{_dns_name(host)}"
+    return f"IP:{host}"
 
 
 @contextlib.contextmanager
@@ -180,7 +211,7 @@ def _as_file(pem: bytes) -> Iterator[str]:
             yield file.name
 
 
-def self_signed_by_cryptography(host: str, days: int) -> bytes:
+def self_signed_by_cryptography(hosts: Sequence[str], days: int) -> bytes:
     """Returns key and certificate as PEM, one after the other. The `cryptography` package is optional, so it is
     imported by name and has no types here."""
     x509: Any = import_module("cryptography.x509")
@@ -188,9 +219,10 @@ def self_signed_by_cryptography(host: str, days: int) -> bytes:
     forms: Any = import_module("cryptography.hazmat.primitives.serialization")
     ec: Any = import_module("cryptography.hazmat.primitives.asymmetric.ec")
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host[:60])])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0][:60])])
     now = datetime.fromtimestamp(WallClock().now(), UTC)  # wall time: clients compare it with their own
-    names = x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")])
+    local = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    names = x509.SubjectAlternativeName([*map(x509.DNSName, hosts), x509.DNSName("localhost"), local])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number()).add_extension(names, critical=False)
     builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
