@@ -48,15 +48,12 @@ class FakeApi:
             raise ApiError(409, "AlreadyExists")
         return self.store(path, body)
 
-    def put(self, call: Call) -> Any:
-        body = msgspec.json.decode(call.body)
-        self.compare(call.path, body)
-        return self.store(call.path, body)
-
     def patch(self, call: Call) -> Any:
         body, found = msgspec.json.decode(call.body), self.get(call)
         self.compare(call.path, body)
-        for each in body["webhooks"]:
+        if "data" in body:
+            found["data"] = body["data"]
+        for each in body.get("webhooks", ()):
             (webhook,) = [known for known in found["webhooks"] if known["name"] == each["name"]]
             webhook["clientConfig"] |= each["clientConfig"]
         return self.store(call.path, found)

@@ -76,7 +76,7 @@ def test_the_first_start_makes_one_that_the_api_server_trusts() -> None:
         with pytest.raises(ssl.SSLCertVerificationError):
             await served(world.certificate, trusted, "another.home.svc")
         assert world.api.objects[CONFIGURATIONS[0]]["webhooks"][0]["rules"] == ["kept"]
-        assert world.api.objects[SECRET]["type"] == "kubernetes.io/tls"
+        assert set(world.api.objects[SECRET]["data"]) == {"tls.crt", "tls.key", "ca.crt"}
         assert world.certificate.check() is None
         before = world.api.writes()
         await world.certificate.refresh()
@@ -117,6 +117,22 @@ def test_a_new_one_is_trusted_a_round_before_it_is_served_and_the_old_one_until_
     asyncio.run(story())
 
 
+def test_a_secret_that_is_deleted_is_made_again_and_what_is_served_stays_trusted() -> None:
+    async def story() -> None:
+        world = World()
+        await world.certificate.refresh()
+        old = world.api.secret("tls.crt")
+        del world.api.objects[SECRET]
+        await world.certificate.refresh()
+        new, trusted = world.api.secret("tls.crt"), only(world.api.bundles())
+        assert certificates_in(trusted) == [new, old]
+        assert await served(world.certificate, trusted) == old
+        await world.certificate.refresh()
+        assert await served(world.certificate, trusted) == new
+
+    asyncio.run(story())
+
+
 def test_one_that_has_expired_is_replaced_at_once() -> None:
     async def story() -> None:
         world = World()
@@ -133,7 +149,7 @@ def test_one_that_has_expired_is_replaced_at_once() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param({}, id="an empty secret, as a chart may make it"),
+        pytest.param({}, id="an empty secret, as the chart makes it"),
         pytest.param({"tls.crt": "%%%", "tls.key": "", "ca.crt": ""}, id="no base64"),
         pytest.param({"tls.crt": "eA==", "tls.key": "eA==", "ca.crt": "eA=="}, id="no certificate"),
         pytest.param({"tls.crt": "gIA=", "tls.key": "eA==", "ca.crt": "eA=="}, id="no text"),

@@ -19,7 +19,7 @@ from kubenexus.client.calls import Unreachable
 from kubenexus.webhook.certificates import CertificateTerms
 from kubenexus.webhook.process import RETRY, ROUND, ServingOptions, WebhookProcess
 from kubenexus.webhook.server import WebhookSettings
-from tests.async_helpers import FakeSleep, wait_until
+from tests.async_helpers import FakeSleep, wait_until, yield_to_loop
 from tests.certificates import CertificateFiles
 from tests.webhook.fake_api import FakeApi
 from tests.webhook.requests import pod
@@ -50,12 +50,12 @@ class Running:
     async def ready(self) -> None:
         await wait_until(lambda: self.process.port)
 
-    async def post(self, trusted: str) -> Any:
-        """Validates a pod over a new connection, as a client that trusts these certificates."""
+    async def post(self, trusted: str, path: str = "/validate") -> Any:
+        """Reviews a pod over a new connection, as a client that trusts these certificates."""
         context = ssl.create_default_context(cadata=trusted)
         connector = aiohttp.TCPConnector(ssl=context, force_close=True)
         async with aiohttp.ClientSession(connector=connector) as session:
-            url = f"https://{LOCAL}:{self.process.port}/validate"
+            url = f"https://{LOCAL}:{self.process.port}{path}"
             async with session.post(url, data=review("Pod", pod()), server_hostname="localhost") as answer:
                 return json.loads(await answer.text())["response"]
 
@@ -85,6 +85,24 @@ def test_it_waits_for_an_api_server_that_is_away_and_goes_on_when_it_is_away_lat
     api = FakeApi()
     api.trouble = Unreachable("away")
     Running(OWN, api).during(story)
+
+
+def test_a_review_in_progress_is_answered_when_it_stops() -> None:
+    async def story(running: Running) -> None:
+        await running.ready()
+        running.api.gate = asyncio.Event()
+        before = len(running.api.calls)
+        asked = asyncio.ensure_future(running.post(running.api.secret("ca.crt"), "/mutate/scheduler-name"))
+        await wait_until(lambda: len(running.api.calls) > before)
+        running.process.stop()
+        await yield_to_loop()
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await running.post(running.api.secret("ca.crt"))
+        running.api.gate.set()
+        answer = await asked
+        assert (answer["uid"], answer["allowed"]) == ("u-1", True)
+
+    Running(OWN).during(story)
 
 
 def localhost(papers: CertificateFiles, name: str) -> Path:

@@ -24,7 +24,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import STRATEGIC_PATCH, Api, ApiError
 from kubenexus.client.certificate_expiry import certificate_expiry
 from kubenexus.client.kinds import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, ApiResource
-from kubenexus.client.verbs import create, get, patch, update
+from kubenexus.client.verbs import create, get, patch
 from kubenexus.observe import logs
 
 DAYS: Final = 365
@@ -59,6 +59,11 @@ class CertificatePair(msgspec.Struct, frozen=True):
         return f"{self.key}\n{self.certificate}".encode()
 
     @property
+    def data(self) -> dict[str, str]:
+        """The data of the Secret."""
+        return {"tls.crt": _encoded(self.certificate), "tls.key": _encoded(self.key), "ca.crt": _encoded(self.bundle)}
+
+    @property
     def expires_at(self) -> float:
         """Seconds since 1970; 0 if the certificate cannot be read."""
         return expires_at(self.certificate)
@@ -66,7 +71,7 @@ class CertificatePair(msgspec.Struct, frozen=True):
 
 class _Secret(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
-    data: dict[str, str] = {}
+    data: dict[str, str] | None = None
 
 
 class _ClientConfig(ApiObject):
@@ -122,18 +127,19 @@ class ManagedCertificate:
         self._served = pair
 
     async def _stored_pair(self) -> CertificatePair:
-        where = (SECRETS, self._terms.namespace, self._terms.secret)
+        name = (self._terms.namespace, self._terms.secret)
         for _ in range(_TRIES):
             secret = await self._secret()
-            found = None if secret is None else read_pair(secret.data, self._clock.now())
+            found = None if secret is None else read_pair(secret.data or {}, self._clock.now())
             if found is not None and found.expires_at - self._clock.now() > RENEW_BEFORE:
                 return found
-            made = await self._made(found)
+            made = await self._made(found or self._served)  # if the Secret is gone, what is served stays trusted
             try:
                 if secret is None:
-                    await self._api.send(create(SECRETS, self._body(made, ""), self._terms.namespace))
+                    await self._api.send(create(SECRETS, self._new_secret(made), self._terms.namespace))
                 else:
-                    await self._api.send(update(*where, self._body(made, secret.metadata.resource_version)))
+                    change = {"metadata": {"resourceVersion": secret.metadata.resource_version}, "data": made.data}
+                    await self._api.send(patch(SECRETS, *name, change))
             except ApiError as error:
                 if error.reason in ("AlreadyExists", "Conflict"):
                     continue
@@ -160,16 +166,10 @@ class ManagedCertificate:
         trusted = [certificate, *(certificates_in(old.bundle) if old is not None else ())][:_MAX_BUNDLE]
         return CertificatePair(certificate, key, "".join(trusted))
 
-    def _body(self, pair: CertificatePair, version: str) -> dict[str, Any]:
+    def _new_secret(self, pair: CertificatePair) -> dict[str, Any]:
         metadata = {"name": self._terms.secret, "namespace": self._terms.namespace}
-        data = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.bundle}
-        return {
-            "apiVersion": SECRETS.api_version,
-            "kind": SECRETS.kind,
-            "metadata": metadata | ({"resourceVersion": version} if version else {}),
-            "type": "kubernetes.io/tls",
-            "data": {key: _encoded(text) for key, text in data.items()},
-        }
+        identity = {"apiVersion": SECRETS.api_version, "kind": SECRETS.kind, "metadata": metadata}
+        return identity | {"type": "Opaque", "data": pair.data}
 
     async def _trust(self, kind: ApiResource, bundle: str) -> bool:
         """Puts the bundle into the webhooks of a configuration. Returns whether that changed something. There may be

@@ -39,7 +39,7 @@ class PodSet(msgspec.Struct, frozen=True):
 
 def pod_sets(group: str, kind: str, data: Object) -> list[PodSet]:
     """Returns the pod sets of an object, at most `MAX_POD_SETS` and one more; none for kinds that make no pods."""
-    read = _KINDS.get((group, kind))
+    read = KINDS.get((group, kind))
     found: list[PodSet] = []
     for each in read(data) if read is not None else ():
         found.append(each)
@@ -50,7 +50,7 @@ def pod_sets(group: str, kind: str, data: Object) -> list[PodSet]:
 
 def makes_pods(group: str, kind: str) -> bool:
     """Whether objects of this kind have templates that `pod_sets` reads."""
-    return (group, kind) in _KINDS
+    return (group, kind) in KINDS
 
 
 def whole(data: object, key: str, default: int) -> int:
@@ -175,7 +175,7 @@ def _spark(data: Object) -> Iterator[PodSet]:
         yield PodSet(path, path, labels, annotations, pods, most, count, "" if member else None)
 
 
-_KINDS: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[PodSet]]]] = {
+KINDS: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[PodSet]]]] = {
     ("", "Pod"): _pod,
     ("", "ReplicationController"): _replicated,
     (APPS, "ReplicaSet"): _replicated,

@@ -49,7 +49,7 @@ class WebhookServer:
     async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
         """Opens the port and returns it; the system chooses one if `port` is 0. Raises KubeNexusError."""
         self._runner = runner = web.AppRunner(
-            self._application(),
+            self.application(),
             access_log=None,
             handle_signals=False,
             shutdown_timeout=10.0,
@@ -68,7 +68,8 @@ class WebhookServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def _application(self) -> web.Application:
+    def application(self) -> web.Application:
+        """Returns the pages by their paths."""
         application = web.Application(client_max_size=MAX_BODY)
         application.router.add_post("/validate", self._reviewed(self._validate))
         application.router.add_post("/mutate/gang", self._reviewed(self._mutate_gang))

@@ -17,13 +17,14 @@ from kubenexus.webhook.gang_check import check_gangs
 from kubenexus.webhook.key_check import Finding, check_keys, check_owner_keys
 from kubenexus.webhook.pod_sets import MAX_POD_SETS, makes_pods, pod_sets
 
-_KINDS: Final = {
+# Beside those that make pods, by group and kind.
+OTHER_KINDS: Final = {
     ("", "Namespace"),
     ("", "Node"),
     ("kueue.x-k8s.io", "LocalQueue"),
     ("kueue.x-k8s.io", "ClusterQueue"),
 }
-_RESERVATION: Final = ("scheduling.kubenexus.io", "ResourceReservation")
+RESERVATION: Final = ("scheduling.kubenexus.io", "ResourceReservation")
 _NEVER_REFUSED: Final = {("", "Node")}  # a kubelet could not register
 
 
@@ -66,9 +67,9 @@ def _findings(identity: tuple[str, str], data: Object, namespace: str, settings:
     if makes_pods(*identity):
         own = [] if kind == "Pod" else check_owner_keys(kind, labels, annotations)
         return [*own, *_pod_findings(identity, data, namespace, settings)]
-    if identity == _RESERVATION:
+    if identity == RESERVATION:
         return [*check_keys(kind, labels, annotations), *_reservation(data)]
-    return check_keys(kind, labels, annotations) if identity in _KINDS else []
+    return check_keys(kind, labels, annotations) if identity in OTHER_KINDS else []
 
 
 def _pod_findings(
