@@ -25,7 +25,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bench-latency: $(READY) ## how soon pods are bound, and gangs once their last po
 
 bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time, 1 minute; fails above a quarter
 	$(PY) -m bench.reservations
+
+bench-webhook: $(READY) ## how soon the webhook answers at 500 requests a second; fails above 10 ms (BENCH_ARGS=...)
+	$(PY) -m bench.webhook $(BENCH_ARGS)
 
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)
