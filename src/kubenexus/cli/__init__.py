@@ -10,6 +10,7 @@ from kubenexus.cli.config import config
 from kubenexus.cli.decisions import decisions
 from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
+from kubenexus.cli.discover import discover
 from kubenexus.cli.doctor import doctor
 from kubenexus.cli.explain import explain, why
 from kubenexus.cli.replay import replay
@@ -34,6 +35,7 @@ main.add_command(config)
 main.add_command(decisions)
 main.add_command(demo)
 main.add_command(devices)
+main.add_command(discover)
 main.add_command(doctor)
 main.add_command(explain)
 main.add_command(replay)

@@ -1,6 +1,7 @@
-"""Keys that a scheduler writes for its successors on an object of its own."""
+"""Keys by which a scheduler or the discovery of a node keeps notes for its successors."""
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section
+from kubenexus.api.keys.lists import Csv
 from kubenexus.api.keys.values import Text
 
 SLOW_JOBS = define_key(
@@ -15,4 +16,16 @@ SLOW_JOBS = define_key(
     ),
 )
 
-SECTION = section("Scheduler", "What the scheduler keeps on its own objects. Not for you to set.", globals())
+DISCOVERED = define_key(
+    "discovery.kubenexus.io/written",
+    on="Node",
+    values=Csv(Text("gpu.kubenexus.io/model"), "gpu.kubenexus.io/count,gpu.kubenexus.io/model"),
+    default=(),
+    kind=KeyKind.ANNOTATION,
+    meaning=(
+        "Written by `kubenexus discover`: the labels and annotations of the node that it keeps. All others are left as "
+        "they are."
+    ),
+)
+
+SECTION = section("Notes", "What the scheduler and discovery keep for themselves. Not for you to set.", globals())

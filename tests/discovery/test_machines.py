@@ -1,0 +1,85 @@
+"""Recorded machines give the labels, devices and NUMA nodes that a person wrote down by hand beforehand.
+
+What discovery writes goes through the scheduler's own readers, into the columns that it decides with.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubenexus.api.numa.machine import Machine
+from kubenexus.api.numa.many_nodes import devices_by_zone
+from kubenexus.discovery.kubelet_config import UNKNOWN_KUBELET, read_kubelet_config
+from kubenexus.discovery.node_patch import NodePatch, node_patch
+from kubenexus.discovery.read_machine import read_machine
+from kubenexus.discovery.topology_object import topology_object
+from kubenexus.explain.cluster_dump import read_dump
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.numa.frame import PLENTY
+from tests.discovery.machine_trees import NAMES, description, expectation, make_tree, nvml_answers
+
+
+def discovered(tmp_path: Path, name: str) -> tuple[NodePatch, Ledger]:
+    """Returns what is written for a machine, and the ledger of a scheduler that reads it."""
+    told = description(name)
+    machine = read_machine(make_tree(tmp_path, told), nvml_answers(told))
+    assert machine.warnings == ()
+    kubelet = read_kubelet_config(json.dumps(told["kubelet"])) if "kubelet" in told else UNKNOWN_KUBELET
+    patch = node_patch(machine, kubelet)
+    offered = {key: int(value) for key, value in told["allocatable"].items() if "/" in key}
+    topology = topology_object(machine, name, "uid-1", kubelet, offered)
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": patch.labels, "annotations": patch.annotations},
+        "status": {"allocatable": told["allocatable"], "capacity": told["allocatable"]},
+    }
+    dump = read_dump(json.dumps({"kind": "List", "items": [node, topology]}).encode(), "test")
+    assert dump.problems == []
+    return patch, dump.ledger
+
+
+def pairs(lines: list[str]) -> dict[str, str]:
+    return dict(line.split(" = ") for line in lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_machine_gives_what_a_person_wrote_down(tmp_path: Path, name: str) -> None:
+    patch, ledger = discovered(tmp_path, name)
+    expected = expectation(name)
+    assert patch.labels == pairs(expected["labels"])
+    assert patch.annotations == pairs(expected["annotations"])
+    assert patch.warnings == ()
+    found = ledger.devices_of(name)
+    assert [device_line(each) for each in found.devices] == expected["devices"]
+    assert found.warnings == ()
+    row = ledger.nodes.row_of[name]
+    columns = ledger.nodes.numa
+    here = columns.of_row(row)
+    assert here is not None
+    free = columns.free_cpus.item(row)
+    assert [
+        f"{here.reported.kubelet.policy} scope {'pod' if here.reported.kubelet.pod_scope else 'container'} "
+        f"free cpus {'unknown' if free == PLENTY else free} threads {here.reported.machine.cpus.threads}"
+    ] == expected["kubelet"]
+    assert numa_lines(here.reported.machine, here.usage, here.reported.ids) == expected["numa"]
+
+
+def device_line(device: Any) -> str:
+    place = f"numa {device.numa} island {device.island} {device.link}"
+    return f"{device.name} {device.model} {device.memory >> 20}Mi {place} {device.clique}".strip()
+
+
+def numa_lines(machine: Machine, usage: Any, ids: tuple[int, ...]) -> list[str]:
+    lines = []
+    for zone, number in enumerate(ids):
+        cpus = machine.cpus.numa[zone]
+        parts = [f"{number} cpus {cpus.bit_count()} free {(cpus & usage.cpus).bit_count()}"]
+        parts += [f"{name} {sizes[zone] >> 10}Ki" for name, sizes in machine.memory.items() if sizes[zone]]
+        parts.append("distances " + " ".join(map(str, machine.distances[zone])))
+        for name in machine.devices:
+            parts.append(f"{name} {devices_by_zone(machine, name, usage.devices[name])[zone]}")
+        lines.append(" ".join(parts))
+    return lines
