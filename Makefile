@@ -59,13 +59,10 @@ controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cach
 helm: $(READY) ## build the helm that renders the chart into the user's cache, once (or name HELM)
 	$(PY) -m tests.e2e.helm.build
 
-manifests: helm ## write deploy/kubenexus-scheduler.yaml and the chart's role from the chart and the code
-	@mkdir -p build
-	$(PY) -m tests.deploy.role_rules > build/cluster-role-rules.yaml
-	$(PY) -m tests.deploy.role_rules api > build/api-reader-rules.yaml
-	mv build/cluster-role-rules.yaml build/api-reader-rules.yaml deploy/helm/kubenexus/files/
+manifests: helm ## write deploy/kubenexus-*.yaml and the chart's roles from the chart and the code
+	$(PY) -m tests.deploy.role_rules deploy/helm/kubenexus/files
 	cp deploy/resourcereservations.yaml deploy/queues.yaml deploy/helm/kubenexus/files/crds/
-	$(PY) -m tests.deploy.manifests deploy/kubenexus-scheduler.yaml
+	$(PY) -m tests.deploy.manifests deploy
 
 e2e: controlplane helm ## run the end-to-end tests against a real control plane, which is built first if it is missing
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)

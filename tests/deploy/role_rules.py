@@ -1,16 +1,17 @@
-"""The rules of the chart's ClusterRole, made from the permissions that the scheduler asks for.
+"""What the chart allows, made from the code: rules of the ClusterRoles, and keys that discovery writes.
 
-python -m tests.deploy.role_rules > deploy/helm/kubenexus/files/cluster-role-rules.yaml
-python -m tests.deploy.role_rules api > deploy/helm/kubenexus/files/api-reader-rules.yaml
+python -m tests.deploy.role_rules deploy/helm/kubenexus/files
 """
 
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 from kubenexus.app.http.api.paths import PATHS, WHATIF
 from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS, Permission, required_permissions
 from kubenexus.app.watch.informers import WATCHED_KINDS
+from kubenexus.discovery.permissions import PERMISSIONS, key_expressions
 
 HEAD = "# Made from the code by `make manifests`; tests/deploy/test_chart.py compares."
 
@@ -32,10 +33,10 @@ def grouped(permissions: Iterable[Permission]) -> dict[tuple[str, tuple[str, ...
     return rules
 
 
-def page() -> str:
+def page(permissions: Iterable[Permission]) -> str:
     """Returns the rules as YAML."""
     lines = [HEAD]
-    for (group, verbs), resources in sorted(grouped(cluster_permissions()).items()):
+    for (group, verbs), resources in sorted(grouped(permissions).items()):
         name = group or '""'
         lines += [f"- apiGroups: [{name}]", f"  resources: [{', '.join(resources)}]", f"  verbs: [{', '.join(verbs)}]"]
     return "\n".join(lines) + "\n"
@@ -48,5 +49,17 @@ def api_page() -> str:
     return "\n".join([*lines, f"- nonResourceURLs: [{WHATIF}]", "  verbs: [post]"]) + "\n"
 
 
+def files() -> dict[str, str]:
+    """Returns the files of the chart that are made from the code, by name."""
+    keys = "".join(f"{name}: '{expression}'\n" for name, expression in key_expressions().items())
+    return {
+        "cluster-role-rules.yaml": page(cluster_permissions()),
+        "api-reader-rules.yaml": api_page(),
+        "discovery-role-rules.yaml": page(PERMISSIONS),
+        "discovery-keys.yaml": f"{HEAD}\n{keys}",
+    }
+
+
 if __name__ == "__main__":
-    print(api_page() if sys.argv[1:] == ["api"] else page(), end="")
+    for name, text in files().items():
+        (Path(sys.argv[1]) / name).write_text(text, encoding="utf-8")

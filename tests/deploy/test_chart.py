@@ -10,6 +10,7 @@ import yaml
 
 from kubenexus import __version__
 from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS
+from kubenexus.discovery.permissions import PERMISSIONS
 from kubenexus.observe.metric_table import TABLE
 from tests.deploy import role_rules
 
@@ -23,11 +24,10 @@ QUERIES = [each["expr"] for each in ALERTS] + [
 ]
 
 
-def test_the_role_is_what_the_code_asks_for() -> None:
-    written = (CHART / "files" / "cluster-role-rules.yaml").read_text(encoding="utf-8")
-    assert written == role_rules.page(), "run `make manifests`"
-    written = (CHART / "files" / "api-reader-rules.yaml").read_text(encoding="utf-8")
-    assert written == role_rules.api_page(), "run `make manifests`"
+@pytest.mark.parametrize(("name", "made"), role_rules.files().items(), ids=lambda text: text[:25])
+def test_the_roles_are_what_the_code_asks_for(name: str, made: str) -> None:
+    written = (CHART / "files" / name).read_text(encoding="utf-8")
+    assert written == made, "run `make manifests`"
 
 
 def test_the_chart_has_the_crds_of_the_plain_manifests() -> None:
@@ -63,6 +63,35 @@ def test_every_call_in_the_code_is_in_the_role() -> None:
     named = {(verb, getattr(kinds, name).plural) for verb, name in called if hasattr(kinds, name)}
     assert named - granted == set()
     assert ("get", "pods") in named, "the search found no calls at all"
+
+
+def test_discovery_calls_just_what_its_role_allows() -> None:
+    from kubenexus.client import kinds
+
+    named = [(verb, name) for verb, name in writes_of(SOURCES / "discovery") if hasattr(kinds, name)]
+    called = {(verb, getattr(kinds, name).plural) for verb, name in named}
+    assert called == {(each.verb, each.resource.plural) for each in PERMISSIONS}
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "allowed"),
+    [
+        ("labels", "gpu.kubenexus.io/model", True),
+        ("labels", "nvidia.com/gpu.clique", True),
+        ("labels", "gpu.kubenexus.io/shared", False),
+        ("labels", "tenant.kubenexus.io/reserved-tier", False),
+        ("labels", "nvidia.com/gpuxclique", False),
+        ("labels", "node-role.kubernetes.io/control-plane", False),
+        ("labels", "x.gpu.kubenexus.io/model", False),
+        ("annotations", "numa.kubenexus.io/node-12-distance-3", True),
+        ("annotations", "numa.kubenexus.io/node-x-cpus", False),
+        ("annotations", "discovery.kubenexus.io/written", True),
+        ("annotations", "scheduling.kubenexus.io/devices", False),
+    ],
+)
+def test_the_policy_lets_discovery_write_its_keys_and_no_others(part: str, key: str, allowed: bool) -> None:
+    expressions = yaml.safe_load((CHART / "files" / "discovery-keys.yaml").read_text(encoding="utf-8"))
+    assert bool(re.search(expressions[part], key)) == allowed
 
 
 @pytest.mark.parametrize("query", QUERIES)

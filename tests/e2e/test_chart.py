@@ -116,6 +116,7 @@ EVERYTHING = [
     "--set=networkPolicy.enabled=true,tlsSecretName=papers,logFormat=json,image.pullSecrets={one,two}",
     "--set=metrics.readers[0].kind=ServiceAccount,metrics.readers[0].name=prometheus,metrics.readers[0].namespace=m",
     "--set=nodeSelector.role=system,podLabels.team=infra,extraArgs={-v=2}",
+    "--set=discovery.enabled=true,discovery.kubeletConfig=/var/lib/kubelet/config.yaml,discovery.runtimeClassName=nvidia",
 ]
 
 

@@ -23,7 +23,6 @@ from kubenexus.discovery.machine import Machine
 from kubenexus.discovery.node_patch import ANNOTATIONS, LABELS, NodePatch, node_patch
 from kubenexus.discovery.topology_object import MANAGED_BY, PUBLISHER, topology_object
 
-TOPOLOGIES: Final = kinds.NODE_RESOURCE_TOPOLOGIES
 _ENTRIES: Final = {entry.key: entry for entry in (*LABELS, *ANNOTATIONS)}
 _COMPARED: Final = ("attributes", "zones")
 
@@ -124,11 +123,11 @@ async def _publish_topology(api: Api, name: str, wanted: dict[str, Any] | None) 
     if wanted is None:
         if there is None:
             return "nothing to tell"
-        await api.send(verbs.delete(TOPOLOGIES, "", name, metadata.get("uid", "")))
+        await api.send(verbs.delete(kinds.NODE_RESOURCE_TOPOLOGIES, "", name, metadata.get("uid", "")))
         return "deleted"
     if there is None:
         try:
-            await api.send(verbs.create(TOPOLOGIES, wanted))
+            await api.send(verbs.create(kinds.NODE_RESOURCE_TOPOLOGIES, wanted))
         except ApiError as error:
             if error.code == 404:
                 return "the cluster has no such kind (examples/numa/crd.yaml)"
@@ -138,13 +137,15 @@ async def _publish_topology(api: Api, name: str, wanted: dict[str, Any] | None) 
         return "unchanged"
     # Another agent may have taken the object over since: then this is a Conflict.
     wanted = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": metadata.get("resourceVersion", "")}}
-    await api.send(verbs.patch(TOPOLOGIES, "", name, wanted))
+    await api.send(verbs.patch(kinds.NODE_RESOURCE_TOPOLOGIES, "", name, wanted))
     return "updated"
 
 
 async def _find(api: Api, name: str) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = from_json(await api.send(verbs.get(TOPOLOGIES, "", name)), dict[str, Any])
+        found: dict[str, Any] = from_json(
+            await api.send(verbs.get(kinds.NODE_RESOURCE_TOPOLOGIES, "", name)), dict[str, Any]
+        )
     except ApiError as error:
         if error.code == 404:
             return None

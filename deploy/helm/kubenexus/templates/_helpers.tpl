@@ -104,3 +104,16 @@ annotations:
   cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "kubenexus.webhookName" . }}
 {{- end }}
 {{- end -}}
+
+{{- define "kubenexus.discoveryLabels" -}}
+app.kubernetes.io/name: {{ include "kubenexus.fullname" . }}-discovery
+app.kubernetes.io/component: discovery
+app.kubernetes.io/part-of: kubenexus
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
