@@ -11,7 +11,9 @@ import pytest
 
 from kubenexus.api.numa.machine import Machine
 from kubenexus.api.numa.many_nodes import devices_by_zone
+from kubenexus.discovery import machine as discovery
 from kubenexus.discovery.kubelet_config import UNKNOWN_KUBELET, read_kubelet_config
+from kubenexus.discovery.machine import Gpu, NumaNode
 from kubenexus.discovery.node_patch import NodePatch, node_patch
 from kubenexus.discovery.read_machine import read_machine
 from kubenexus.discovery.topology_object import topology_object
@@ -30,15 +32,19 @@ def discovered(tmp_path: Path, name: str) -> tuple[NodePatch, Ledger]:
     patch = node_patch(machine, kubelet)
     offered = {key: int(value) for key, value in told["allocatable"].items() if "/" in key}
     topology = topology_object(machine, name, "uid-1", kubelet, offered)
+    return patch, ledger_of(name, patch, topology, told["allocatable"])
+
+
+def ledger_of(name: str, patch: NodePatch, topology: Any, allocatable: dict[str, str]) -> Ledger:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": patch.labels, "annotations": patch.annotations},
-        "status": {"allocatable": told["allocatable"], "capacity": told["allocatable"]},
+        "status": {"allocatable": allocatable, "capacity": allocatable},
     }
     dump = read_dump(json.dumps({"kind": "List", "items": [node, topology]}).encode(), "test")
     assert dump.problems == []
-    return patch, dump.ledger
+    return dump.ledger
 
 
 def pairs(lines: list[str]) -> dict[str, str]:
@@ -65,6 +71,16 @@ def test_a_recorded_machine_gives_what_a_person_wrote_down(tmp_path: Path, name:
         f"free cpus {'unknown' if free == PLENTY else free} threads {here.reported.machine.cpus.threads}"
     ] == expected["kubelet"]
     assert numa_lines(here.reported.machine, here.usage, here.reported.ids) == expected["numa"]
+
+
+def test_cards_that_are_not_in_the_order_of_their_numa_nodes_keep_these() -> None:
+    """A DGX A100 with four NUMA nodes for each socket."""
+    places = [3, 3, 1, 1, 7, 7, 5, 5]
+    cards = tuple(Gpu(f"0000:{each:02x}:00.0", "nvidia", "A100", numa=numa) for each, numa in enumerate(places))
+    machine = discovery.Machine(tuple(NumaNode(each, (each,), 2**30) for each in range(8)), 2, cards)
+    offered = {"nvidia.com/gpu": "8"}
+    ledger = ledger_of("a100", node_patch(machine), topology_object(machine, "a100", "u"), offered)
+    assert [each.numa for each in ledger.devices_of("a100").devices] == places
 
 
 def device_line(device: Any) -> str:

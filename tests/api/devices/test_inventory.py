@@ -338,6 +338,7 @@ def test_a_nominal_size_that_the_card_contradicts_is_not_its_own() -> None:
 
 NUMA_LABELS = {"gpu.kubenexus.io/numa-node-0": "1", "gpu.kubenexus.io/gpu1-numa": "0"}
 TWO_NODES = {"feature.node.kubernetes.io/memory-numa.node_count": "2"}
+ONE_ZONE = {"gpu.kubenexus.io/numa-node-0": "1", "gpu.kubenexus.io/gpu1-numa": "1"}
 ZONES = zones(node_1={"nvidia.com/gpu": "1"}, node_0={"nvidia.com/gpu": "1", "cpu": "32"})
 
 
@@ -345,7 +346,10 @@ ZONES = zones(node_1={"nvidia.com/gpu": "1"}, node_0={"nvidia.com/gpu": "1", "cp
     ("dra", "topology", "labels", "numa", "source"),
     [
         pytest.param([1, 1], ZONES, NUMA_LABELS, [1, 1], FactSource.DRA, id="DRA first"),
-        pytest.param(None, ZONES, NUMA_LABELS | TWO_NODES, [0, 1], FactSource.NRT, id="then zones"),
+        pytest.param(None, ZONES, ONE_ZONE | TWO_NODES, [0, 1], FactSource.NRT, id="then zones"),
+        pytest.param(
+            None, ZONES, NUMA_LABELS, [1, 0], FactSource.MANUAL, id="labels that zones agree with: which card"
+        ),
         pytest.param(None, None, NUMA_LABELS | TWO_NODES, [1, 0], FactSource.MANUAL, id="then labels by hand"),
         pytest.param(None, None, TWO_NODES, [0, 1], FactSource.NFD, id="then an even split"),
         pytest.param(None, None, {}, [UNKNOWN] * 2, None, id="else unknown"),

@@ -135,7 +135,8 @@ def _merge(
 ) -> None:
     cards = [draft for draft in drafts if draft.kind is not DeviceKind.MIG]
     if topology is not None:
-        put_zones(drafts, topology, warnings)
+        stated = {cards[number]: zone for number, zone in labels.manual.numa.items() if number < len(cards)}
+        put_zones(drafts, topology, stated, warnings)
     put_gfd(drafts, labels.gfd)
     put_nfd(drafts, labels.nfd)
     put_manual(drafts, cards, labels.manual, warnings)

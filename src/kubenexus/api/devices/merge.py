@@ -1,7 +1,7 @@
 """What each source adds to the drafts of a node's devices. A field that a better source has set stays."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource, Link
@@ -18,8 +18,12 @@ from kubenexus.base.errors import Malformed, truncated
 _MAX_NUMA: Final = 1023
 
 
-def put_zones(drafts: Iterable[Draft], topology: NodeResourceTopology, warnings: Warnings) -> None:
-    """Gives the devices of each resource to the NUMA zones in order, if the zones have exactly as many."""
+def put_zones(
+    drafts: Iterable[Draft], topology: NodeResourceTopology, stated: Mapping[Draft, int], warnings: Warnings
+) -> None:
+    """Gives the devices of each resource to the NUMA zones, if the zones have exactly as many. A zone only counts its
+    devices: where `stated` has a zone for each device and the counts agree, these are theirs, else they are in order.
+    """
     zones = _zone_counts(topology, warnings)
     offered: dict[str, list[Draft]] = defaultdict(list)
     for draft in drafts:
@@ -28,6 +32,11 @@ def put_zones(drafts: Iterable[Draft], topology: NodeResourceTopology, warnings:
         replicas = devices[0].facts.get("replicas", 1)
         counts = [(zone, count // replicas) for zone, count in sorted(zones.get(resource, {}).items())]
         if sum(count for _, count in counts) != len(devices):
+            continue
+        by_card = [stated.get(device, UNKNOWN) for device in devices]
+        if Counter(by_card) == Counter(dict(counts)):
+            for device, zone in zip(devices, by_card, strict=True):
+                device.put("numa", zone, FactSource.MANUAL)
             continue
         remaining = iter(devices)
         for zone, count in counts:
