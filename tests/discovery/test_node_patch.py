@@ -1,6 +1,7 @@
 """Labels and annotations of machines that are not as usual, and what is left out of them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def cards(*, number: int = 4, **facts: Any) -> tuple[Gpu, ...]:
 def test_keys_are_written_where_they_are_read() -> None:
     assert [entry.key for entry in LABELS if KeyKind.LABEL not in entry.kind] == []
     assert [entry.key for entry in ANNOTATIONS if KeyKind.ANNOTATION not in entry.kind] == []
+
+
+def test_the_page_names_each_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "discovery.md").read_text(encoding="utf-8")
+    keys = [entry.key for entry in (*LABELS, *ANNOTATIONS)]
+    assert [key for key in keys if key.rpartition("/")[2].removeprefix("node-<i>") not in page] == []
 
 
 @pytest.mark.parametrize(
