@@ -104,6 +104,17 @@ def test_a_card_without_a_numa_node_has_that_of_its_bridge_or_of_its_cpus(tmp_pa
     assert read(root).gpus[0].numa == 1
 
 
+def test_cards_of_virtual_machines_and_virtual_functions_are_not_counted(tmp_path: Path) -> None:
+    root = h100(tmp_path)
+    driver = root / "sys/bus/pci/drivers/vfio-pci"
+    driver.mkdir(parents=True)
+    (root / CARD / "driver").symlink_to(driver)
+    (root / "sys/bus/pci/devices/0000:43:00.0/physfn").symlink_to(root / "sys/bus/pci/devices/0000:52:00.0")
+    assert [gpu.address for gpu in read_machine(root).gpus] == [
+        f"0000:{bus}:00.0" for bus in ("52", "61", "9d", "c3", "d1", "df")
+    ]
+
+
 def test_three_hundred_bad_files_give_a_bounded_number_of_warnings(tmp_path: Path) -> None:
     folder = h100(tmp_path) / "sys/class/infiniband"
     for number in range(300):

@@ -23,8 +23,8 @@ from kubenexus.state.numa.frame import PLENTY
 from tests.discovery.machine_trees import NAMES, description, expectation, make_tree, nvml_answers
 
 
-def discovered(tmp_path: Path, name: str) -> tuple[NodePatch, Ledger]:
-    """Returns what is written for a machine, and the ledger of a scheduler that reads it."""
+def discovered(tmp_path: Path, name: str, *pods: dict[str, Any]) -> tuple[NodePatch, Ledger]:
+    """Returns what is written for a machine, and the ledger of a scheduler that reads it and the pods there."""
     told = description(name)
     machine = read_machine(make_tree(tmp_path, told), nvml_answers(told))
     assert machine.warnings == ()
@@ -32,17 +32,17 @@ def discovered(tmp_path: Path, name: str) -> tuple[NodePatch, Ledger]:
     patch = node_patch(machine, kubelet)
     offered = {key: int(value) for key, value in told["allocatable"].items() if "/" in key}
     topology = topology_object(machine, name, "uid-1", kubelet, offered)
-    return patch, ledger_of(name, patch, topology, told["allocatable"])
+    return patch, ledger_of(name, patch, topology, told["allocatable"], *pods)
 
 
-def ledger_of(name: str, patch: NodePatch, topology: Any, allocatable: dict[str, str]) -> Ledger:
+def ledger_of(name: str, patch: NodePatch, topology: Any, allocatable: dict[str, str], *pods: Any) -> Ledger:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": patch.labels, "annotations": patch.annotations},
         "status": {"allocatable": allocatable, "capacity": allocatable},
     }
-    dump = read_dump(json.dumps({"kind": "List", "items": [node, topology]}).encode(), "test")
+    dump = read_dump(json.dumps({"kind": "List", "items": [node, topology, *pods]}).encode(), "test")
     assert dump.problems == []
     return dump.ledger
 
@@ -81,6 +81,38 @@ def test_cards_that_are_not_in_the_order_of_their_numa_nodes_keep_these() -> Non
     offered = {"nvidia.com/gpu": "8"}
     ledger = ledger_of("a100", node_patch(machine), topology_object(machine, "a100", "u"), offered)
     assert [each.numa for each in ledger.devices_of("a100").devices] == places
+
+
+def a_running_pod(number: int, gpus: int, cpus: int) -> dict[str, Any]:
+    amounts = {"cpu": str(cpus), "memory": "64Gi", "nvidia.com/gpu": str(gpus)}
+    container = {"name": "c", "image": "x", "resources": {"requests": amounts, "limits": amounts}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"p{number}", "namespace": "default", "uid": f"u{number}"},
+        "spec": {"nodeName": "dgx-h100", "containers": [container]},
+        "status": {"phase": "Running", "startTime": f"2026-01-01T00:0{number}:00Z"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pods", "cpus", "gpus"),
+    [
+        pytest.param([(2, 16)], [94, 112], [2, 4], id="a pod on the first NUMA node"),
+        pytest.param([(2, 16), (4, 32)], [94, 80], [2, 0], id="one that fits only on the second"),
+        pytest.param([(1, 8)] * 5, [78, 104], [0, 3], id="the fifth goes to the second"),
+    ],
+)
+def test_pods_that_run_are_subtracted_though_the_report_never_counts_any(
+    tmp_path: Path, pods: list[tuple[int, int]], cpus: list[int], gpus: list[int]
+) -> None:
+    running = [a_running_pod(number, *wants) for number, wants in enumerate(pods)]
+    _, ledger = discovered(tmp_path, "dgx-h100", *running)
+    here = ledger.nodes.numa.of_row(ledger.nodes.row_of["dgx-h100"])
+    assert here is not None
+    machine, usage = here.reported.machine, here.usage
+    assert [(zone & usage.cpus).bit_count() for zone in machine.cpus.numa] == cpus
+    assert list(devices_by_zone(machine, "nvidia.com/gpu", usage.devices["nvidia.com/gpu"])) == gpus
 
 
 def device_line(device: Any) -> str:

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubenexus.api.keys import KeyKind
+from kubenexus.api.keys.lists import CpuList
 from kubenexus.base.errors import Malformed
 from kubenexus.discovery.kubelet_config import KubeletSettings, read_kubelet_config
 from kubenexus.discovery.machine import Gpu, Machine, NumaNode, RdmaPort, islands
@@ -95,6 +98,32 @@ def test_many_numa_nodes_do_not_fill_the_node() -> None:
     assert topology_object(Machine(nodes), "n") is None
 
 
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_ranges_are_read_back(numbers: set[int]) -> None:
+    assert CpuList().parse(ranges(sorted(numbers), ",")) == tuple(sorted(numbers))
+
+
+@given(st.integers(1, 8), st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))), st.sets(st.integers(0, 7)))
+def test_islands_are_what_links_reach(size: int, links: set[tuple[int, int]], switched: set[int]) -> None:
+    gpus = [
+        Gpu(
+            f"{each}",
+            "nvidia",
+            peers=tuple(f"{other}" for one, other in sorted(links) if one == each),
+            switched=each in switched,
+        )
+        for each in range(size)
+    ]
+    reached = []
+    for start in range(size):
+        found = {start}
+        for _ in range(size):
+            found |= {b for a, b in links if a in found and b < size} | {a for a, b in links if b in found and a < size}
+            found |= {each for each in switched if each < size} if found & switched else set()
+        reached.append(tuple(sorted(found)))
+    assert islands(gpus) == [group for group in dict.fromkeys(reached) if len(group) > 1]
+
+
 def test_texts_become_values_of_labels() -> None:
     assert label_value("NVIDIA RTX PRO 6000 (Max-Q)/é") == "NVIDIA-RTX-PRO-6000-Max-Q"
     assert len(label_value("x" * 500)) == 63
@@ -162,8 +191,8 @@ def test_the_configuration_of_a_kubelet_is_read() -> None:
         ("kubeReserved: {cpu: lots}", "kubeReserved or systemReserved"),
         ("reservedMemory: [1]", "reservedMemory"),
         ("reservedMemory: [{numaNode: 0, limits: {memory: much}}]", "reservedMemory"),
-        ("x: " + "y" * 300_000, "at most 262144 bytes"),
-        ("[" * 100_000, "no YAML"),
+        ("x: " + "y" * 70_000, "at most 65536 bytes"),
+        ("[" * 2_000, "no YAML"),
     ],
     ids=lambda text: text[:40],
 )

@@ -1,6 +1,6 @@
 """Discovery against a real API server, with the account, the role and the policy of its manifest."""
 
-import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -67,9 +67,13 @@ def refusal(agent: ClusterClient, path: str, change: dict[str, Any]) -> str:
     return ""
 
 
+def command(kubeconfig: Path, root: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "kubenexus", "discover", f"--root={root}", f"--kubeconfig={kubeconfig}", *words]
+
+
 def discover(kubeconfig: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kubenexus", "discover", f"--root={root}", f"--kubeconfig={kubeconfig}", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=dict(os.environ))
+    wish = command(kubeconfig, root, *words)
+    return subprocess.run(wish, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_the_manifest_is_the_chart() -> None:
@@ -101,6 +105,25 @@ def test_an_agent_writes_on_its_own_node_and_cleans_up(
     assert (after["labels"], after.get("annotations", {})) == (before["labels"], before.get("annotations", {}))
     assert cluster.objects(REPORTS) == {}
     assert cluster.objects(pods(HOME))
+
+
+def test_an_agent_follows_its_machine_until_it_is_stopped(
+    plane: ControlPlane, cluster: ClusterClient, installed: None, tmp_path: Path
+) -> None:
+    root = make_tree(tmp_path, description("mi300x"))
+    kubeconfig = plane.kubeconfig_with({"token": token(cluster, "n1")}, "discovery")
+    count, node = "gpu.kubenexus.io/count", "/api/v1/nodes"
+    wish = command(kubeconfig, root, "--interval=1s", "--node-name=n1")
+    with subprocess.Popen(wish, stderr=subprocess.PIPE, text=True) as agent:
+        cluster.until(node, lambda all: all["n1"]["metadata"]["labels"].get(count) == "8", "the cards are counted")
+        cluster.patch(f"{node}/n1", {"metadata": {"labels": {count: None}}})
+        cluster.until(node, lambda all: all["n1"]["metadata"]["labels"].get(count) == "8", "a lost label comes back")
+        for file in ("class/kfd/kfd/topology/nodes/9/gpu_id", "bus/pci/devices/0000:e5:00.0/class"):
+            (root / "sys" / file).write_text("0x0\n" if "class/kfd" not in file else "0\n")
+        cluster.until(node, lambda all: all["n1"]["metadata"]["labels"].get(count) == "7", "a card that is gone")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(timeout=30) == 0
+        assert "Traceback" not in (agent.stderr.read() if agent.stderr else "")
 
 
 def test_the_policy_keeps_an_agent_to_its_node_and_its_keys(

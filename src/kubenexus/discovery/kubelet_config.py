@@ -10,7 +10,7 @@ from kubenexus.api.numa.machine import NONE, POLICIES
 from kubenexus.api.quantity import to_milli, to_units
 from kubenexus.base.errors import Malformed
 
-MAX_BYTES: Final = 256 << 10
+MAX_BYTES: Final = 64 << 10
 _CPUS: Final = CpuList()
 
 

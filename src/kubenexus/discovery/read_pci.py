@@ -14,6 +14,7 @@ DEVICES: Final = "sys/bus/pci/devices"
 ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ROOT: Final = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _DISPLAY, _ACCELERATOR, _3D = 0x03, 0x12, 0x0302  # classes: the first byte, or both
+_PASSED_THROUGH: Final = frozenset(("vfio-pci", "pci-stub"))  # drivers
 _MAX_DEPTH: Final = 32
 _MAX_NUMA: Final = 1023
 
@@ -23,7 +24,7 @@ def read_pci(files: HostFiles, numa_nodes: Sequence[NumaNode]) -> dict[str, Gpu]
     found = {}
     for address in sorted(name for name in files.names(DEVICES) if ADDRESS.fullmatch(name)):
         kind = files.number(f"{DEVICES}/{address}/class", 0, 0xFFFFFF)
-        if kind is None or kind >> 16 not in (_DISPLAY, _ACCELERATOR):
+        if kind is None or kind >> 16 not in (_DISPLAY, _ACCELERATOR) or not _is_offered(files, address):
             continue
         vendor = VENDORS.get(_id(files, address, "vendor"), "")
         model = MODEL_NAMES.get(vendor, {}).get(_id(files, address, "device"), "")
@@ -32,6 +33,12 @@ def read_pci(files: HostFiles, numa_nodes: Sequence[NumaNode]) -> dict[str, Gpu]
             numa = numa_of(files, address, bridges, numa_nodes)
             found[address] = Gpu(address, vendor, model, numa=numa, bridges=bridges)
     return found
+
+
+def _is_offered(files: HostFiles, address: str) -> bool:
+    """Returns whether a card can be given to pods: no virtual function, and not passed through to a virtual machine."""
+    driver = (files.resolved(f"{DEVICES}/{address}/driver") or "").rpartition("/")[2]
+    return driver not in _PASSED_THROUGH and files.resolved(f"{DEVICES}/{address}/physfn") is None
 
 
 def _id(files: HostFiles, address: str, name: str) -> str:
