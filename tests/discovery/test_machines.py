@@ -73,6 +73,20 @@ def test_a_recorded_machine_gives_what_a_person_wrote_down(tmp_path: Path, name:
     assert numa_lines(here.reported.machine, here.usage, here.reported.ids) == expected["numa"]
 
 
+def test_without_nvidias_library_cards_are_those_of_the_pci_tree(tmp_path: Path) -> None:
+    machine = read_machine(make_tree(tmp_path, description("dgx-h100")))
+    patch = node_patch(machine)
+    assert [warning for warning in patch.warnings if "libnvidia-ml.so.1" in warning]
+    cards = {key: text for key, text in patch.labels.items() if key.startswith("gpu.")}
+    assert cards == {"gpu.kubenexus.io/count": "8", "gpu.kubenexus.io/model": "H100-SXM5-80GB"}
+    ledger = ledger_of("n", patch, topology_object(machine, "n", "u"), {"nvidia.com/gpu": "8"})
+    found = ledger.devices_of("n").devices
+    # The model implies the rest.
+    assert [(each.memory >> 30, each.numa, each.link) for each in found] == [
+        (80, number // 4, "nvswitch") for number in range(8)
+    ]
+
+
 def test_cards_that_are_not_in_the_order_of_their_numa_nodes_keep_these() -> None:
     """A DGX A100 with four NUMA nodes for each socket."""
     places = [3, 3, 1, 1, 7, 7, 5, 5]

@@ -12,7 +12,7 @@ from kubenexus.api.devices.draft import Warnings
 from kubenexus.api.devices.models import AMD, NVIDIA
 from kubenexus.discovery.host_files import HostFiles
 from kubenexus.discovery.machine import Gpu, Machine
-from kubenexus.discovery.nvml import FABRIC_COMPLETED, LINK_TO_GPU, LINK_TO_SWITCH, LINK_UNKNOWN, NvmlGpu
+from kubenexus.discovery.nvml import FABRIC_COMPLETED, LIBRARY, LINK_TO_GPU, LINK_TO_SWITCH, LINK_UNKNOWN, NvmlGpu
 from kubenexus.discovery.read_amd import read_amd
 from kubenexus.discovery.read_numa import read_numa, read_threads
 from kubenexus.discovery.read_pci import ADDRESS, read_pci
@@ -32,6 +32,8 @@ def read_machine(root: Path, nvml: Sequence[NvmlGpu] | None = None) -> Machine:
     if nvml is not None:
         cards = frozenset(pci_address(each.bus_id) for each in nvml)
         nvidia = [_nvidia(each, pci, cards, warnings) for each in nvml]
+    elif nvidia:
+        warnings.add(f"{LIBRARY} does not answer: the memory and the links of NVIDIA's GPUs stay unknown")
     others = [gpu for gpu in pci.values() if gpu.vendor not in (NVIDIA, AMD)]
     gpus = [*nvidia, *read_amd(files, pci), *others]
     if len(gpus) > MAX_DEVICES:
