@@ -1,7 +1,9 @@
 """The webhook that the chart installs, behind the real API server: it refuses, warns and changes, and may be away."""
 
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tests.e2e.test_chart import HOME, Helm, helm, ours
 
 __all__ = ["helm"]  # a fixture
 
+ROOT = Path(__file__).parents[2]
 NAME = "kubenexus-scheduler-webhook"
 CONFIGURATIONS = [
     f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")
@@ -99,6 +102,10 @@ def test_it_refuses_and_changes_objects_and_nothing_fails_when_it_is_away(
     webhook.stop()
     assert refusal(cluster, namespace, labelled("bad", BAD)) == "", "failurePolicy: Ignore"
     cluster.delete(f"/api/v1/namespaces/{namespace}-gold")
+    measured = plane.kubectl("get", "--raw=/metrics")
+    page = (ROOT / "docs" / "webhook.md").read_text(encoding="utf-8")
+    for metric in re.findall(r"^\| `(apiserver_\w+)`", page, re.MULTILINE):
+        assert re.search(rf'^{metric}\w*{{.*name="validate\.webhook\.kubenexus\.io"', measured, re.MULTILINE), metric
 
     helm.succeeds("uninstall", "kubenexus")
     assert ours(cluster) == set()

@@ -23,6 +23,7 @@ from kubenexus.webhook.validation import ValidationSettings, validate
 MAX_BODY: Final = 8 << 20  # bytes: the largest object that etcd stores, old and new, as JSON
 MAX_HELD: Final = 64 << 20  # bytes of all bodies together
 BODY_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 120.0  # of a connection; more than the 90 after which an API server closes its own
 _PLACES: Final = ("livez", "readyz", "healthz")
 
 log = logs.get("webhook")
@@ -54,6 +55,7 @@ class WebhookServer:
             handle_signals=False,
             shutdown_timeout=10.0,
             lingering_time=0.5,  # for the rest of a body that is not read
+            keepalive_timeout=IDLE_SECONDS,
         )
         await runner.setup()
         try:
