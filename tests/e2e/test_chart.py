@@ -140,6 +140,11 @@ WRONG = {
     "a port that is none": ("--set=ports.secure=99999", "ports"),
     "a digest that is none": ("--set=image.digest=latest", "digest"),
     "a configuration of another kind": ("--set=config.kind=Policy", "kind"),
+    "a policy that is none": ("--set=webhook.failurePolicy=Sometimes", "failurePolicy"),
+    "a webhook whose certificate is not trusted": (
+        "--set=webhook.enabled=true,webhook.certificate.mode=secret,webhook.certificate.secretName=papers",
+        "webhook.certificate.mode secret needs secretName and caBundle",
+    ),
     "a monitor without a service": (
         "--set=service.enabled=false,metrics.serviceMonitor.enabled=true",
         "metrics.serviceMonitor.enabled needs service.enabled",

@@ -113,6 +113,36 @@ def test_it_refuses_and_changes_objects_and_nothing_fails_when_it_is_away(
     assert left == []
 
 
+def test_an_upgrade_keeps_the_certificate_and_the_trust_in_it(
+    helm: Helm, plane: ControlPlane, cluster: ClusterClient
+) -> None:
+    helm.succeeds("install", "kubenexus", str(CHART), "--create-namespace", "--set=webhook.enabled=true")
+    try:
+        account = plane.service_account_kubeconfig(HOME, NAME)
+        names = [f"--service={NAME}", f"--namespace={HOME}", f"--secret={NAME}-tls", f"--configuration={NAME}"]
+        here = [f"--kubeconfig={account}", "--secure-port=0", "--bind-address=127.0.0.1", *names]
+        program = plane.family.start([sys.executable, "-m", "kubenexus", "webhook", *here], "webhook-upgraded")
+        program.until(lambda: "Serving admission reviews" in program.said())
+        program.stop()
+        before = state(cluster)
+        assert all(before)
+        helm.succeeds("upgrade", "kubenexus", str(CHART), "--set=webhook.enabled=true,webhook.timeoutSeconds=3")
+        assert state(cluster) == before
+        assert cluster.get(f"{CONFIGURATIONS[0]}/{NAME}")["webhooks"][0]["timeoutSeconds"] == 3
+    finally:
+        helm("uninstall", "kubenexus", "--ignore-not-found")
+
+
+def state(cluster: ClusterClient) -> list[Any]:
+    """The certificate, and what the API server trusts."""
+    bundles = [
+        each["clientConfig"].get("caBundle")
+        for path in CONFIGURATIONS
+        for each in cluster.get(f"{path}/{NAME}")["webhooks"]
+    ]
+    return [cluster.get(f"{SECRETS}/{NAME}-tls").get("data"), *bundles]
+
+
 def trusted(configuration: Any) -> bool:
     return all(each["clientConfig"].get("caBundle") for each in configuration["webhooks"])
 
