@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from kubenexus.api.queues.settings import queue_settings
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
 from kubenexus.client.calls import MERGE_PATCH
@@ -101,9 +102,8 @@ def test_a_pod_is_tried_when_the_one_before_it_has_succeeded() -> None:
 def test_the_configuration_has_the_same_tree() -> None:
     configuration = load(FOLDER / "scheduler-config.yaml", BUILT_IN)
     objects = yaml.safe_load_all((FOLDER / "queues.yaml").read_text(encoding="utf-8"))
-    assert configured_queues(configuration.args) == [
-        a_queue(each["metadata"]["name"], **each["spec"]) for each in objects
-    ]
+    found = [queue_settings(queue.metadata.name, queue.spec) for queue in configured_queues(configuration.args)]
+    assert found == [a_queue(each["metadata"]["name"], **each["spec"]) for each in objects]
 
 
 def test_the_page_names_every_example() -> None:

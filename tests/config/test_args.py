@@ -96,6 +96,7 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
                 "pdbPolicy": "prefer",
                 "tierPreemption": False,
                 "servicesPreemptBatch": False,
+                "reclaim": False,
                 "protectedNamespaces": ["infra"],
                 "cooldownSeconds": 30,
                 "fenceSeconds": 300,

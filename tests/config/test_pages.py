@@ -77,6 +77,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "pdbPolicy",
         "tierPreemption",
         "servicesPreemptBatch",
+        "reclaim",
         "protectedNamespaces",
         "cooldownSeconds",
         "maxVictims",

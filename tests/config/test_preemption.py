@@ -48,15 +48,15 @@ def test_the_defaults_of_the_file_are_those_of_the_planner() -> None:
 
 
 def test_settings_reach_the_planner() -> None:
-    args = (
-        "{pdbPolicy: prefer, tierPreemption: true, servicesPreemptBatch: true, protectedNamespaces: [a], maxVictims: 7}"
-    )
+    bools = "tierPreemption: true, servicesPreemptBatch: true, reclaim: true"
+    args = f"{{pdbPolicy: prefer, {bools}, protectedNamespaces: [a], maxVictims: 7}}"
     config = f"pluginConfig: [{{name: GangPreemption, args: {args}}}]"
     configuration = loaded(f"profiles: [{{schedulerName: a, {config}}}]", BUILT_IN)
     assert preemption_policy(gang_preemption_settings(configuration, "a")) == PreemptionPolicy(
         hard_budgets=False,
         tier_preemption=True,
         services_preempt_batch=True,
+        reclaim=True,
         protected_namespaces=frozenset({"a"}),
         max_victims=7,
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.api.queues.settings import QueueSettings
+from kubenexus.api.queues.settings import QueueSettings, queue_settings
 from kubenexus.config.queue_settings import configured_queues
 from tests.config.builders import loaded, problems
 
@@ -19,9 +19,8 @@ def test_without_queues_there_are_none() -> None:
 def test_queues_are_those_of_the_first_profile_that_has_some() -> None:
     queue = "{name: ml, weight: 3, limit: {cpu: 1500m, nvidia.com/gpu: 2}, namespaces: [a]}"
     both = f"profiles: [{{schedulerName: none}}, {text(queue)}, {text('{name: other}', 'b')}]"
-    assert configured_queues(loaded(both).args) == [
-        QueueSettings("ml", weight=3, most={"cpu": 1500, "nvidia.com/gpu": 2}, namespaces=("a",))
-    ]
+    found = [queue_settings(queue.metadata.name, queue.spec) for queue in configured_queues(loaded(both).args)]
+    assert found == [QueueSettings("ml", weight=3, most={"cpu": 1500, "nvidia.com/gpu": 2}, namespaces=("a",))]
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,7 @@ class GangPreemptionArgs(Args):
     pdbPolicy             `hard`: a PodDisruptionBudget is a limit; `prefer`: it may be violated if nothing else helps
     tierPreemption        tenants of a higher tier outrank pods of the same priority
     servicesPreemptBatch  services outrank batch work of the same priority
+    reclaim               jobs of a queue below its guarantee evict pods of no more priority that borrow it
     protectedNamespaces   their pods are never evicted; the list replaces the default one
     cooldownSeconds       how long a job does not evict again after it evicted pods
     fenceSeconds          how long the capacity is kept for a job whose victims do not end
@@ -242,6 +243,7 @@ class GangPreemptionArgs(Args):
     pdb_policy: Text = "hard"
     tier_preemption: bool = False
     services_preempt_batch: bool = False
+    reclaim: bool = False
     protected_namespaces: Annotated[list[str], OR_DEFAULT] = msgspec.field(default_factory=_protected)
     cooldown_seconds: Int64 = 30
     fence_seconds: Annotated[Int64, OR_DEFAULT] = 300

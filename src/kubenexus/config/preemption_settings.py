@@ -28,6 +28,7 @@ def gang_preemption_settings(configuration: Configuration, profile: str) -> Gang
         pdb_policy=args["pdbPolicy"],
         tier_preemption=args["tierPreemption"],
         services_preempt_batch=args["servicesPreemptBatch"],
+        reclaim=args["reclaim"],
         protected_namespaces=args["protectedNamespaces"],
         cooldown_seconds=args["cooldownSeconds"],
         fence_seconds=args["fenceSeconds"],

@@ -6,17 +6,18 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.queues.queue import QueueSpec
-from kubenexus.api.queues.settings import QueueSettings, queue_settings
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.queues.queue import Queue, QueueSpec
+from kubenexus.api.queues.settings import queue_settings
 from kubenexus.base.errors import Malformed
 from kubenexus.config.args import SETTINGS, QueueArgs, as_data
 from kubenexus.config.field_errors import FieldPath
 
 
-def configured_queues(args: Mapping[str, Mapping[str, Any]]) -> list[QueueSettings]:
-    """Returns the queues of the first profile that has some, from the arguments by profile."""
+def configured_queues(args: Mapping[str, Mapping[str, Any]]) -> list[Queue]:
+    """Returns the queues of the first profile that has some, as objects, from the arguments by profile."""
     given: Iterator[list[dict[str, Any]]] = (each.get(SETTINGS, {}).get("queues", []) for each in args.values())
-    return [_settings(queue) for queue in next((queues for queues in given if queues), [])]
+    return [_queue(queue) for queue in next((queues for queues in given if queues), [])]
 
 
 def validate_queues(queues: Iterable[QueueArgs], place: FieldPath) -> None:
@@ -30,7 +31,8 @@ def validate_queues(queues: Iterable[QueueArgs], place: FieldPath) -> None:
             here["name"].duplicate(queue.name)
         seen[queue.name] = queue.parent
         try:
-            _settings(as_data(queue))
+            read = _queue(as_data(queue))
+            queue_settings(read.metadata.name, read.spec)
         except Malformed as problem:
             here.report(str(problem).removeprefix("spec."))
     for index, queue in enumerate(queues):
@@ -43,9 +45,9 @@ def validate_queues(queues: Iterable[QueueArgs], place: FieldPath) -> None:
             place[index]["parent"].invalid(above, "no queue of the configuration has this name")
 
 
-def _settings(queue: Mapping[str, Any]) -> QueueSettings:
+def _queue(queue: Mapping[str, Any]) -> Queue:
     spec = {field: value for field, value in queue.items() if field != "name"}
     try:
-        return queue_settings(queue.get("name", ""), msgspec.convert(spec, QueueSpec))
+        return Queue(metadata=ObjectMeta(name=queue.get("name", "")), spec=msgspec.convert(spec, QueueSpec))
     except msgspec.ValidationError as error:
         raise Malformed(str(error)) from None

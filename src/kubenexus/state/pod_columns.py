@@ -110,6 +110,12 @@ class PodColumns:
         gone = self._leaving[:size] | self._waiting[:size]
         return np.where(gone, -1, self._row[:size]), self._priority[:size], self._namespace[:size]
 
+    @property
+    def terminating(self) -> list[int]:
+        """The slots of pods that count on rows and terminate."""
+        found: list[int] = np.flatnonzero(self._leaving[: self._size] & (self._row[: self._size] >= 0)).tolist()
+        return found
+
     def namespace_code(self, namespace: str) -> int:
         """Returns the code of a namespace with pods on nodes, else -1."""
         return self._namespace_codes.get(namespace, -1)

@@ -103,6 +103,11 @@ class Preemptions:
         """Returns whether a job waits for the end of this pod."""
         return uid in self._waiting_for
 
+    @property
+    def victims(self) -> Iterable[str]:
+        """The UIDs of all pods that jobs wait for."""
+        return self._waiting_for.keys()
+
     def is_current(self, pending: PendingPreemption) -> bool:
         """Returns whether this preemption is still under way."""
         found = self._pending.get(pending.job)

@@ -11,6 +11,7 @@ from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord
+from kubenexus.state.queues.queue_tree import QueueTree
 from kubenexus.state.reservations.table import ReservationTable
 from kubenexus.state.transaction import Transaction
 
@@ -66,6 +67,17 @@ class Snapshot:
         (`ReservationTable.users`)."""
         pods = self._ledger.pods
         return frozenset(pods[key].uid for key in self.reservations.users(owned, priority) if key in pods)
+
+    @property
+    def queues(self) -> QueueTree:
+        return self._ledger.queues
+
+    def leaving(self) -> list[PodRecord]:
+        """Returns the pods that still count and are about to go: terminating ones, and victims of preemptions."""
+        victims = self._ledger.nodes.pods.victims
+        slots = {victims.slot_of[uid] for uid in self._ledger.preemptions.victims if uid in victims.slot_of}
+        slots.update(self._ledger.nodes.pods.terminating)
+        return [record for slot in slots if (record := victims.records[slot]) is not None]
 
     def nominees(self) -> NominatedPods:
         """Returns nominated pods and held capacity by node name and key."""

@@ -14,6 +14,7 @@ def preemption_policy(args: GangPreemptionArgs | None) -> PreemptionPolicy | Non
         hard_budgets=args.pdb_policy == "hard",
         tier_preemption=args.tier_preemption,
         services_preempt_batch=args.services_preempt_batch,
+        reclaim=args.reclaim,
         protected_namespaces=frozenset(args.protected_namespaces),
         max_victims=args.max_victims,
     )

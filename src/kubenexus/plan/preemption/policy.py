@@ -11,6 +11,7 @@ class PreemptionPolicy(msgspec.Struct, frozen=True):
     hard_budgets            a PodDisruptionBudget is a limit; else it is the first thing that is compared
     tier_preemption         a tenant of a higher tier outranks pods of the same priority
     services_preempt_batch  services outrank batch work of the same priority
+    reclaim                 jobs of a queue below its guarantee outrank pods of no more priority that borrow it
     protected_namespaces    their pods are never victims
     max_victims             of one decision
     """
@@ -18,5 +19,6 @@ class PreemptionPolicy(msgspec.Struct, frozen=True):
     hard_budgets: bool = True
     tier_preemption: bool = False
     services_preempt_batch: bool = False
+    reclaim: bool = False
     protected_namespaces: frozenset[str] = frozenset(PROTECTED_NAMESPACES)
     max_victims: int = MAX_VICTIMS

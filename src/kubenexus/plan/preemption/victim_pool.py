@@ -6,12 +6,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kubenexus.api.resource_names import PODS
 from kubenexus.framework.decision import VictimCost
 from kubenexus.framework.job import Job
 from kubenexus.plan.preemption.policy import PreemptionPolicy
+from kubenexus.queue.fair.job_request import job_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, GangTable
 from kubenexus.state.pods import PodRecord, endless
+from kubenexus.state.queues.reclaim import Expected, reclaimable
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import RANKS
 
@@ -152,6 +155,8 @@ def victim_pool(
     flags, gang = victims.kinds.flags[kind], victims.kinds.gang[kind]
     there = rows >= 0
     chosen = there & _outranked(job, columns, policy, priority, kind, flags)
+    if policy.reclaim and snapshot.queues.is_active:
+        chosen |= there & _borrows(job, snapshot, priority, namespaces, kind)
     chosen &= (flags & EXEMPT) == 0
     for namespace in policy.protected_namespaces:
         code = pods.namespace_code(namespace)
@@ -184,6 +189,33 @@ def _outranked(job: Job, columns: NodeColumns, policy: PreemptionPolicy, priorit
     if policy.services_preempt_batch and all(endless(pod) for pod in job.pods):
         found |= (priority == least) & ((flags & BATCH) > 0)
     return found
+
+
+def _borrows(job: Job, snapshot: Snapshot, priority: Any, namespaces: Any, kind: Any) -> Any:
+    """Returns which pods use what the job's queue may take back: those of queues that borrow, of no more priority. The
+    nomination of the job keeps the capacity from all of these."""
+    pods, kinds = snapshot.nodes.pods, snapshot.nodes.pods.victims.kinds
+    found, expected = np.zeros(len(priority), np.bool_), _expected(job, snapshot)
+    for namespace, borrowed in reclaimable(snapshot.queues, job.namespace, *job_request(job), expected).items():
+        there = namespaces == pods.namespace_code(namespace)
+        for resource, most in borrowed.items():
+            if resource != PODS:
+                amounts = kinds.amounts(resource)[kind]
+                found |= there & (amounts > 0) & (amounts <= most)
+    least = min(pod.spec.priority for pod in job.pods)
+    return found & (priority <= least)
+
+
+def _expected(job: Job, snapshot: Snapshot) -> Expected:
+    """Returns what queues will use after the preemptions under way, this job's own aside."""
+    expected, own = Expected(snapshot.queues), {pod.metadata.uid for pod in job.pods}
+    for records in snapshot.nominees().values():
+        for record in records.values():
+            if record.uid not in own:
+                expected.add(record.namespace, record.footprint.amounts, +1)
+    for record in snapshot.leaving():
+        expected.add(record.namespace, record.footprint.amounts, -1)
+    return expected
 
 
 def _gang_columns(chosen: Any, there: Any, gang: Any, gangs: GangTable, drivers: Any) -> GangColumns:

@@ -62,11 +62,11 @@ class QueueTree:
 
     # --- queues and namespaces ------------------------------------------------------------------------------------
 
-    def fix(self, queues: Iterable[QueueSettings]) -> None:
-        """Adds the queues of the configuration. Objects of the same names do not count."""
-        for settings in queues:
-            self.set_queue(settings)
-            self._fixed.add(settings.name)
+    def fix(self, queues: Iterable[Queue]) -> None:
+        """Adds the queues of the configuration. Objects of the same names do not count. Raises Malformed."""
+        for queue in queues:
+            self.set_object(queue)
+            self._fixed.add(queue.metadata.name)
 
     def set_object(self, queue: Queue) -> None:
         """Adds or changes a queue by its object. Raises Malformed and then changes nothing."""
