@@ -13,6 +13,7 @@ from kubenexus.webhook.mutation import (
     mutate_gpu_class,
     mutate_scheduler_name,
 )
+from kubenexus.webhook.pod_sets import MAX_POD_SETS
 from kubenexus.webhook.spark import jvm_bytes
 from tests.webhook.requests import MIN, NAME, applied, job, meta, request, template, within
 
@@ -160,6 +161,17 @@ def test_pods_of_a_job_become_a_gang(kind: str, data: Any, expected: dict[str, s
 )
 def test_a_gang_that_is_stated_stays(labels: dict[str, str]) -> None:
     assert mutate_gang(request("Job", asking(job(template(labels), 8)))) == Response()
+
+
+def test_jobs_that_depend_on_others_are_gangs_of_their_own() -> None:
+    data = jobs((1, 2), (1, 3))
+    data["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "j0", "status": "Ready"}]
+    assert sorted(gangs("JobSet", data).values()) == ["jobset.train.j0 2", "jobset.train.j1 3"]
+
+
+def test_a_job_with_too_many_templates_is_left_alone_with_a_warning() -> None:
+    found = mutate_gang(request("JobSet", jobs(*[(1, 1)] * (MAX_POD_SETS + 1))))
+    assert (found.patch, found.warnings) == ((), (f"no gang labels: more than {MAX_POD_SETS} pod templates",))
 
 
 def test_twice_is_once() -> None:
