@@ -87,6 +87,17 @@ def test_without_nvidias_library_cards_are_those_of_the_pci_tree(tmp_path: Path)
     ]
 
 
+def test_partitions_of_amds_cards_are_left_to_amds_agent(tmp_path: Path) -> None:
+    told = description("mi300x")
+    told["kfd"]["gpus"] = [address for address in told["kfd"]["gpus"] for _ in range(2)]
+    machine = read_machine(make_tree(tmp_path, told))
+    assert [each.divided for each in machine.gpus] == [True] * 8
+    patch = node_patch(machine)
+    assert [key for key in (*patch.labels, *patch.annotations) if key.startswith("gpu.")] == []
+    assert "divided" in patch.warnings[0]
+    assert topology_object(machine, "n") is None
+
+
 def test_cards_that_are_not_in_the_order_of_their_numa_nodes_keep_these() -> None:
     """A DGX A100 with four NUMA nodes for each socket."""
     places = [3, 3, 1, 1, 7, 7, 5, 5]

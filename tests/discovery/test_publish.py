@@ -122,6 +122,15 @@ def test_a_key_that_others_wrote_stays(labels: dict[str, str], annotations: dict
     assert (api.labels, api.annotations) == (labels, annotations)
 
 
+def test_another_spelling_that_a_person_adds_later_takes_the_place_of_ours() -> None:
+    api = FakeApi()
+    published(api)
+    api.objects[NODE]["metadata"]["labels"]["hardware.kubenexus.io/gpu-model"] = "T4"
+    assert published(api).left_alone == (MODEL,)
+    assert MODEL not in api.labels
+    assert MODEL not in api.annotations[WRITTEN]
+
+
 def test_a_forged_note_makes_it_remove_no_key_that_it_never_writes() -> None:
     note = "kubernetes.io/hostname,gpu.kubenexus.io/shared,node-role.kubernetes.io/control-plane," + MODEL
     labels = {"kubernetes.io/hostname": "n1", "gpu.kubenexus.io/shared": "true", MODEL: "T4"}

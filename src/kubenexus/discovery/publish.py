@@ -97,8 +97,9 @@ def _is_kept_by_others(key: str, node: Node, written: set[str]) -> bool:
 def _changed(
     now: Mapping[str, str], wanted: Mapping[str, str], written: set[str], left: set[str]
 ) -> dict[str, str | None]:
-    changes: dict[str, str | None] = {key: None for key in written if key in now and key not in wanted}
-    return changes | {key: text for key, text in wanted.items() if key not in left and now.get(key) != text}
+    kept = wanted.keys() - left
+    changes: dict[str, str | None] = {key: None for key in sorted(written) if key in now and key not in kept}
+    return changes | {key: wanted[key] for key in sorted(kept) if now.get(key) != wanted[key]}
 
 
 def _offered(node: Node) -> dict[str, int]:
