@@ -13,8 +13,13 @@ class _Freed:
 
 
 def test_a_sigint_in_a_weak_references_callback_is_raised_at_the_end_of_the_block() -> None:
-    thing, calls = _Freed(), []
-    waiting = weakref.ref(thing, lambda _: (signal.raise_signal(signal.SIGINT), calls.append("freed")))
+    thing, calls = _Freed(), list[str]()
+
+    def freed(_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        calls.append("freed")
+
+    waiting = weakref.ref(thing, freed)
     things = [thing]
     del thing
 

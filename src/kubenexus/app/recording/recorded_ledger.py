@@ -28,6 +28,7 @@ from kubenexus.app.recording.entries import Preempting, decode_entry, encode_ent
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.base.errors import Malformed
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.object_kinds import QUEUE
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.preemptions import PendingPreemption, PreemptionEnd
@@ -91,11 +92,11 @@ class RecordedQueues(QueueTree):
         self._recorder = recorder
 
     def set_object(self, queue: Queue) -> None:
-        _seen(self._recorder, "Queue", queue)
+        _seen(self._recorder, QUEUE, queue)
         super().set_object(queue)
 
     def remove_object(self, name: str) -> None:
-        _gone(self._recorder, "Queue", name)
+        _gone(self._recorder, QUEUE, name)
         super().remove_object(name)
 
 
