@@ -188,7 +188,10 @@ def test_f61_pods_that_are_popped_and_skipped_and_made_again_leave_nothing_behin
 
 def heaps_of(sub_queues: SubQueues) -> tuple[Heap[Any], ...]:
     retries: list[Heap[Any]] = [sub_queues.retries._turns, *sub_queues.retries._classes.values()]
-    return (sub_queues.active, sub_queues.fresh, *retries, sub_queues.backoff, sub_queues.error_backoff)
+    active, fresh = sub_queues.active, sub_queues.fresh
+    assert isinstance(active, Heap)
+    assert isinstance(fresh, Heap), "there are no queues here"
+    return (active, fresh, *retries, sub_queues.backoff, sub_queues.error_backoff)
 
 
 def footprint(fixture: QueueFixture) -> tuple[int, ...]:
