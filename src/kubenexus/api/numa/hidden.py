@@ -28,47 +28,34 @@ from kubenexus.api.numa.machine import (
     union,
 )
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
-from kubenexus.api.numa.replay import Amounts, Step, in_use, replay, take_off
+from kubenexus.api.numa.replay import Amounts, in_use, replay, take_off
 from kubenexus.api.numa.take_cpus import take_packed
 
 _MAX_STEPS: Final = 2000  # of the search; a node that needs more keeps what can be said at least
 _ALIGNING: Final = frozenset({RESTRICTED, SINGLE_NUMA_NODE})  # policies that give all resources the same NUMA nodes
 
 
-class Explained(msgspec.Struct, frozen=True):
-    """The usage with what the report hides. `steps`: the pods in the order of their admission, None if it is not known
-    what each holds."""
-
-    usage: Usage
-    steps: tuple[Step, ...] | None = None
-
-
-def add_hidden(kubelet: Kubelet, machine: Machine, reported: Usage, pods: Sequence[PodDemand]) -> Explained:
-    """Returns what the pods on a node hold. `pods` are in the order in which the kubelet admitted them."""
-    return explain(kubelet, machine, idle(machine), reported, in_use(machine, reported), pods)
+def add_hidden(kubelet: Kubelet, machine: Machine, reported: Usage, pods: Sequence[PodDemand]) -> Usage:
+    """Returns the usage with what the report hides. `pods` are in the order in which the kubelet admitted them."""
+    caring, left = [pod for pod in pods if pod.cares], in_use(machine, reported)
+    steps = replay(kubelet, machine, idle(machine), left, caring) if caring else None
+    return steps[-1].after if steps else search_hidden(kubelet, machine, idle(machine), reported, left, caring)
 
 
-def explain(
+def search_hidden(
     kubelet: Kubelet, machine: Machine, start: Usage, visible: Usage, left: Amounts, pods: Sequence[PodDemand]
-) -> Explained:
-    """Returns what pods hold besides those whose usage is `start`. `left` is what a report lists of them, and `visible`
-    the usage with that and without what the report hides."""
-    caring = [pod for pod in pods if pod.cares]
-    if not caring:
-        return Explained(visible)
-    steps = replay(kubelet, machine, start, left, caring)
-    if steps is not None:
-        return Explained(steps[-1].after, tuple(steps) if len(caring) == len(pods) else None)
-    if not (kubelet.static_cpus or kubelet.static_memory):
-        return Explained(visible)
+) -> Usage:
+    """Returns the usage with what pods hold besides those whose usage is `start`, by the second way. `left` is what a
+    report lists of them, and `visible` the usage with that and without what the report hides."""
+    if not pods or not (kubelet.static_cpus or kubelet.static_memory):
+        return visible
     usage = visible.copy()
     for zone in range(machine.zones):
         if any(left.get(kind, (0,) * machine.zones)[zone] for kind in machine.memory):
             usage.blocks[zone] = max(usage.blocks[zone], 1)
-    found = _Search(kubelet, machine, left, [*_units(kubelet, caring)], start).run()
-    for unit, zones in found or ():
+    for unit, zones in _Search(kubelet, machine, left, [*_units(kubelet, pods)], start).run() or ():
         _hold(machine, usage, unit, zones, zones if kubelet.policy in _ALIGNING else machine.all_zones)
-    return Explained(usage)
+    return usage
 
 
 class _Unit(msgspec.Struct, frozen=True):

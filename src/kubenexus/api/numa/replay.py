@@ -13,7 +13,7 @@ from kubenexus.api.numa.admission import Admission, Allocation, admit_to_manager
 from kubenexus.api.numa.machine import Kubelet, Machine, Usage, each_bit, idle, members
 from kubenexus.api.numa.pod_demand import PodDemand
 
-_MAX_TRIES: Final = 48  # of other orders; an admission takes about 0.1 ms
+_MAX_TRIES: Final = 24  # of other orders; an admission takes about 0.1 ms
 _REORDERED: Final = 8  # the last pods, of which other orders are tried
 
 Amounts = dict[str, list[int]]  # by resource and NUMA node; `cpu` are the exclusive CPUs

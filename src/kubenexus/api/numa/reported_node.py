@@ -137,7 +137,7 @@ def reported_node(
     found = ReportedNode(kubelet, machine, usage, ids, usage, judged)
     if not hidden:
         return found
-    return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods).usage)
+    return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods))
 
 
 def _zones(nrt: NodeResourceTopology) -> list[Zone]:

@@ -2,19 +2,20 @@
 
     as predicted when they were placed           the report agrees with the sums
     admitted again, after pods that are known    they reached the kubelet in another order
-    admitted again on the empty machine          nothing is known of any of them: after a restart
+    admitted again on the empty machine          nothing is known of any of them, as after a restart
     not known                                    a search finds NUMA nodes that explain the sums
 
 What an earlier report has confirmed stays known in all cases but the third.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kubenexus.api.numa.hidden import explain
+from kubenexus.api.numa.hidden import search_hidden
 from kubenexus.api.numa.machine import Usage
 from kubenexus.api.numa.pod_demand import PodDemand
+from kubenexus.api.numa.replay import replay
 from kubenexus.api.numa.reported_node import ReportedNode
 from kubenexus.state.numa.holdings import Holding, difference, left_to_explain, usage_of, with_taken
 
@@ -40,19 +41,12 @@ def explanation(
         return Explanation(usage_of(reported.machine, whole.values()), whole)
     held = {name: confirmed[name] for name in pods if name in confirmed}
     gone = [each for name, each in confirmed.items() if name not in pods]
-    rest = {name: demand for name, demand in pods.items() if name not in held}
-    best: Explanation | None = None
-    for earlier in (list[Holding](), gone) if gone else (list[Holding](),):
-        found = _after(reported, held, earlier, rest)
-        if found is not None and len(found.held) == len(pods):
+    # The second with pods that were still there when the others came, the third for what was confirmed wrongly.
+    for known, left_since in ((held, ()), *(((held, gone),) if gone else ()), *((({}, ()),) if held else ())):
+        found = _replayed(reported, pods, known, left_since)
+        if found is not None:
             return found
-        best = best or found
-    if held:
-        afresh = _after(reported, {}, [], pods)
-        if afresh is not None and len(afresh.held) == len(pods):
-            return afresh
-        best = best or afresh
-    return best or Explanation(reported.visible)
+    return _searched(reported, pods, held) or _searched(reported, pods, {}) or Explanation(reported.visible)
 
 
 def _is_all(reported: ReportedNode, holdings: Iterable[Holding]) -> bool:
@@ -60,21 +54,30 @@ def _is_all(reported: ReportedNode, holdings: Iterable[Holding]) -> bool:
     return left is not None and not any(amount for amounts in left.values() for amount in amounts)
 
 
-def _after(
-    reported: ReportedNode, held: Mapping[str, Holding], gone: Sequence[Holding], rest: Pods
+def _replayed(
+    reported: ReportedNode, pods: Pods, held: Mapping[str, Holding], gone: Iterable[Holding]
 ) -> Explanation | None:
-    """Explains the rest, given what some pods hold; None if the report excludes that. `gone` are pods that were still
-    there when the rest was admitted."""
+    """Admits the other pods again, after those of which it is known what they hold; None if that explains nothing."""
     machine = reported.machine
     left = left_to_explain(machine, reported.visible, held.values())
     if left is None:
         return None
+    names = [name for name in pods if name not in held]
     start = usage_of(machine, [*held.values(), *gone])
-    visible = with_taken(machine, usage_of(machine, held.values()), left, reported.visible)
-    found = explain(reported.kubelet, machine, start, visible, left, list(rest.values()))
-    if found.steps is None:
-        return None if gone else Explanation(found.usage, dict(held))
-    names = list(rest)
-    fresh = {names[step.pod]: difference(step.before, step.after, step.listed) for step in found.steps}
+    steps = replay(reported.kubelet, machine, start, left, [pods[name] for name in names])
+    if steps is None:
+        return None
+    fresh = {names[step.pod]: difference(step.before, step.after, step.listed) for step in steps}
     both = {**held, **fresh}
     return Explanation(usage_of(machine, both.values()), both)
+
+
+def _searched(reported: ReportedNode, pods: Pods, held: Mapping[str, Holding]) -> Explanation | None:
+    """Searches NUMA nodes for the other pods; None if the report has less in use than what is known."""
+    machine = reported.machine
+    left = left_to_explain(machine, reported.visible, held.values())
+    if left is None:
+        return None
+    start, rest = usage_of(machine, held.values()), [pods[name] for name in pods if name not in held]
+    visible = with_taken(machine, start, left, reported.visible)
+    return Explanation(search_hidden(reported.kubelet, machine, start, visible, left, rest), dict(held))
