@@ -59,6 +59,8 @@ class Heap(Generic[T]):
             return
         slot[2] = None
         self._live -= 1
-        if len(self._slots) > 2 * self._live + _SLACK:
+        if not self._live:
+            self._slots.clear()
+        elif len(self._slots) > 2 * self._live + _SLACK:
             self._slots = [each for each in self._slots if each[2] is not None]
             heapq.heapify(self._slots)
