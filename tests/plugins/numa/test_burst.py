@@ -18,7 +18,7 @@ from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import Run, a_ledger
 from tests.api.numa.builders import GPU, a_numa_pod, guaranteed
 
-NODES, PODS, RATE, LATE, REPORTS = 20, 460, 25.0, 0.5, 10.0  # pods a second, and seconds
+NODES, PODS, RATE, LATE, REPORTS = 24, 450, 25.0, 2.0, 10.0  # pods a second, and seconds
 ALLOWED = 0.005
 
 

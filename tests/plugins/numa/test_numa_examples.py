@@ -49,8 +49,11 @@ async def all_placed(box: EmbeddedCluster) -> Pods:
     await apply(box.client, "crd.yaml")
     await answered(box.client, list_call(kinds.NODE_RESOURCE_TOPOLOGIES), lambda found: len(found["items"]) == NODES)
     async with scheduled(box):
+        await apply(box.client, "too-large.yaml")  # before others make nodes refuse it for another reason
+        await until(box.client, lambda pods: f"{NODES} {NO_ALIGNMENT.text}" in why(pods.get("too-large", {})))
         for name in FILES:
-            await apply(box.client, name)
+            if name != "too-large.yaml":
+                await apply(box.client, name)
         return await until(
             box.client,
             lambda pods: (
