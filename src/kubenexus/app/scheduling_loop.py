@@ -16,6 +16,7 @@ from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.recording.recorder import FlightRecorder
+from kubenexus.app.report.object_warnings import log_object_warnings
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.reservations.controller import ReservationController
@@ -148,7 +149,7 @@ class SchedulingLoop:
         self._pod_reporter.report_rejected(self._queue.take_rejected())
         self._pod_reporter.report_some()
         self._settle_usage()
-        self._log_node_warnings()
+        log_object_warnings(self._ledger)
         self.decisions += count
         return count
 
@@ -157,14 +158,6 @@ class SchedulingLoop:
         if self._watch_down(now) or self._dispatcher.resting:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
-
-    def _log_node_warnings(self) -> None:
-        """Logs which labels and annotations of a node cannot be read, once and again when that changes."""
-        for node, warnings in self._ledger.take_node_warnings().items():
-            if warnings:
-                log.warning("Cannot read all labels and annotations of a node", node=node, why="; ".join(warnings))
-        for queue, problem in self._ledger.queues.take_warnings().items():
-            log.warning("Cannot use all that a queue sets", object=queue, why=problem)
 
     def _settle_usage(self) -> None:
         """Counts some pods again whose tenant or node changed. A failure there must not stop the loop."""
