@@ -42,6 +42,7 @@ def main(file: Path, **plan: Any) -> None:
 
 def tell(found: Latency, file: Path) -> None:
     click.echo(report.table(found))
+    click.echo(report.on_time(found))
     click.echo(verdicts(report.judge(found)))
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(msgspec.json.encode({"machine": machine(), "found": found}) + b"\n")

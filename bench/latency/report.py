@@ -10,6 +10,8 @@ HEAD = ("jobs", "pods each", "how", "p50 ms", "p99 ms", "longest ms", "first cre
 POD_P50, POD_P99 = 5.0, 15.0  # milliseconds
 NUMA_P50, NUMA_P99 = 8.0, 25.0  # of pods that their kubelets align
 P50, P99, LARGE = 50.0, 150.0, 1000.0
+ON_TIME = 0.002  # seconds by which the load may be late
+NEIGHBOURS = 2  # pods before and after one that were created on time, too
 
 
 def table(found: Latency) -> str:
@@ -22,6 +24,25 @@ def table(found: Latency) -> str:
         _cells(found.rush, plan.size, "at once"),
     ]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *rows))
+
+
+def on_time(found: Latency) -> str:
+    """The same figures for pods that the load created when it should have, as those before and after them. Where the
+    load itself is late the machine had no processor for it, and the wait says little about the scheduler."""
+    if not found.pods:
+        return ""
+    rate = found.plan.rate
+    starts = [each.began - number / rate for number, each in enumerate(found.pods)]
+    punctual = [start - min(starts) <= ON_TIME for start in starts]
+    some = [
+        each
+        for number, each in enumerate(found.pods)
+        if all(punctual[max(0, number - NEIGHBOURS) : number + NEIGHBOURS + 1])
+    ]
+    if not some:
+        return "the load was late all the time"
+    share = f"{len(some)} of {len(found.pods)} pods were created on time"
+    return f"{share}: p50 {ms(some, 50):.1f} ms, p99 {ms(some, 99):.1f} ms"
 
 
 def judge(found: Latency) -> Iterator[Judgement]:

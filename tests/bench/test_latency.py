@@ -57,6 +57,16 @@ def test_pods_that_kubelets_align_have_limits_of_their_own() -> None:
     assert [(each.limit, each.kept) for each in report.judge(found)][:2] == [(8.0, True), (25.0, True)]
 
 
+def test_pods_that_the_load_created_late_are_left_out_of_the_second_figure() -> None:
+    starts = [number / PLAN.rate for number in range(100)]
+    starts[50] += 0.1
+    pods = [Wait(began=start, last=start, bound=start + (0.5 if start == starts[50] else 0.004)) for start in starts]
+    found = Latency(PLAN, pods, waits(1), waits(1), waits(1))
+    assert report.ms(found.pods, 99) == pytest.approx(500)
+    assert report.on_time(found) == "95 of 100 pods were created on time: p50 4.0 ms, p99 4.0 ms"
+    assert report.on_time(Latency(PLAN, [], waits(1), waits(1), waits(1))) == ""
+
+
 def test_the_table_has_a_row_for_each_part() -> None:
     rows = report.table(Latency(PLAN, waits(2, 4), waits(10, 20), waits(30), waits(500, 600, 700))).splitlines()
     assert len({row.count("|") for row in rows}) == 1
