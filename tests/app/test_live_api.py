@@ -12,10 +12,10 @@ from kubenexus.app.http.api import routes, state_copies
 from kubenexus.app.http.api.request_problem import RequestProblem, not_found
 from kubenexus.app.http.api.state_copies import StateCopies
 from kubenexus.base.clock import WallClock
-from kubenexus.framework.decision import Decision
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_pod
 from tests.app.api_fixture import LOCAL, OURS, ApiFixture, served
+from tests.async_helpers import yield_to_loop
 
 READ = [
     "/api/v1/explain?namespace=ml&name=train",
@@ -269,19 +269,21 @@ def test_a_follower_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatc
         writer.write(head.encode())
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         decision = api.live.decisions.after(0, 1)[0].decision
+        for _ in range(32):  # 32 MiB: more than the buffers of the connection hold
+            api.live.decisions.add(decision)
         with pytest.raises(ConnectionError):
-            await _write_until_closed(api, decision, writer)
+            await _write_until_closed(writer)
 
     served(story)
 
 
-async def _write_until_closed(api: ApiFixture, decision: Decision, writer: asyncio.StreamWriter) -> None:
-    """Decides without end, and never reads what comes of it."""
-    for _ in range(500):
-        api.live.decisions.add(decision)
-        writer.write(b"x")
-        await writer.drain()
-        await asyncio.sleep(0.01)
+async def _write_until_closed(writer: asyncio.StreamWriter) -> None:
+    """Writes on, and never reads what comes: a write fails once the server has closed the connection."""
+    async with asyncio.timeout(30):
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await yield_to_loop()
 
 
 # --- copies ---------------------------------------------------------------------------------------------------------
