@@ -21,6 +21,8 @@ READ = [
     "/api/v1/explain?namespace=ml&name=train",
     "/api/v1/jobs?namespace=ml",
     "/api/v1/queues?namespace=ml",
+    "/api/v1/gangs?namespace=ml",
+    "/api/v1/map?namespace=ml",
     "/api/v1/nodes",
     "/api/v1/devices",
     "/api/v1/decisions?namespace=ml",
@@ -85,6 +87,34 @@ def test_pages_name_jobs_queues_nodes_and_devices() -> None:
     served(story)
 
 
+def test_the_map_has_nodes_and_what_holds_them_and_names_no_job_of_another_namespace() -> None:
+    async def story(api: ApiFixture) -> None:
+        found = (await api.get("/api/v1/map")).json()
+        assert found["names"] == ["cordoned-node", "secret-node"]
+        assert (found["states"], found["gpus"], found["cpu"]) == ([1, 0], [0, 0], [0, 1000])
+        assert found["cells"] == [-1] * 8 + [0] * 8
+        assert found["owners"] == [{"kind": "pod", "namespace": "web", "name": "shop", "tenant": "web"}]
+        hidden = await api.get("/api/v1/map?namespace=ml")
+        assert hidden.json()["owners"] == [{"kind": "", "namespace": "", "name": "", "tenant": ""}]
+        assert "shop" not in hidden.text
+
+    served(story)
+
+
+def test_gangs_are_listed_with_the_reason_why_they_wait() -> None:
+    async def story(api: ApiFixture) -> None:
+        labels = {"pod-group.scheduling.kubenexus.io/name": "g", "pod-group.scheduling.kubenexus.io/min-available": "2"}
+        api.fixture.pods(*(a_pod(f"g{i}", namespace="ml", cpu=2, labels=labels, scheduler_name=OURS) for i in range(2)))
+        await api.fixture.work()
+        (gang,) = (await api.get("/api/v1/gangs?namespace=ml", "member")).json()["items"]
+        assert [gang[name] for name in ("name", "members", "minimum", "placed", "state")] == ["g", 2, 2, 0, "Pending"]
+        assert "0 of at least 2 members fit" in gang["why"]
+        (alone,) = (await api.get("/api/v1/gangs?namespace=ml&name=g", "member")).json()["items"]
+        assert alone["nodes"] == {"ml/g0": "", "ml/g1": ""}
+
+    served(story)
+
+
 def test_decisions_are_listed_and_followed() -> None:
     async def story(api: ApiFixture) -> None:
         listed = (await api.get("/api/v1/decisions")).json()["items"]
@@ -130,6 +160,11 @@ def test_nothing_is_said_without_a_token_or_with_a_wrong_one_or_to_a_stranger(pa
         ("/api/v1/jobs?namespace=web", 403),
         ("/api/v1/jobs", 403),
         ("/api/v1/queues", 403),
+        ("/api/v1/gangs", 403),
+        ("/api/v1/gangs?namespace=web", 403),
+        ("/api/v1/gangs?namespace=ml", 200),
+        ("/api/v1/map", 403),
+        ("/api/v1/map?namespace=ml", 403),
         ("/api/v1/nodes", 403),
         ("/api/v1/devices", 403),
         ("/api/v1/decisions", 403),

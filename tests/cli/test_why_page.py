@@ -18,9 +18,9 @@ def test_a_command_of_the_page_prints_what_it_shows(command: str, shown: str, mo
     monkeypatch.chdir(ROOT)
     result = CliRunner().invoke(main, shlex.split(command))
     pattern = "".join(".*" if line == "..." else re.escape(line) + "\n" for line in shown.splitlines())
-    assert result.exit_code == 2
+    assert result.exit_code == (0 if command.startswith("gangs") else 2)
     assert re.fullmatch(pattern, result.output, re.DOTALL), result.output
 
 
 def test_the_page_has_five_situations() -> None:
-    assert len(BLOCKS) == 5
+    assert sum(command.startswith(("why", "whatif")) for command, _ in BLOCKS) == 5

@@ -13,6 +13,7 @@ from kubenexus.cli.devices import devices
 from kubenexus.cli.discover import discover
 from kubenexus.cli.doctor import doctor
 from kubenexus.cli.explain import explain, why
+from kubenexus.cli.gangs import gangs
 from kubenexus.cli.replay import replay
 from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
@@ -38,6 +39,7 @@ main.add_command(devices)
 main.add_command(discover)
 main.add_command(doctor)
 main.add_command(explain)
+main.add_command(gangs)
 main.add_command(replay)
 main.add_command(reserve)
 main.add_command(run)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubenexus.cli.connection import connection_options, default_namespace
+from kubenexus.cli.printing import echo_data, output_option
 from kubenexus.cli.scheduler_api import HELP, SchedulerApi, scheduler_options
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ MAX_PAGES = 100
 @click.option("-n", "--namespace", default="", help="Default: that of the kubeconfig's context.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Of all namespaces.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is decided from now on.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("text")
 @scheduler_options
 @connection_options
 def decisions(scheduler: SchedulerApi, namespace: str, everywhere: bool, follow: bool, output: str, **_: str) -> None:
@@ -69,10 +70,14 @@ def _show(decision: "DecisionDocument", output: str) -> None:
     if output == "json":
         click.echo(msgspec.json.encode(decision).decode())
         return
-    said = decision.message
+    if output == "yaml":
+        click.echo("---")
+        echo_data(decision, output)
+        return
+    said, shown = decision.message, len(decision.nodes) if output == "wide" else 5
     if decision.outcome == "placed":
-        said = ", ".join(f"{pod.partition('/')[2]} to {node}" for pod, node in list(decision.nodes.items())[:5])
-        said += f" and {len(decision.nodes) - 5} more" if len(decision.nodes) > 5 else ""
+        said = ", ".join(f"{pod.partition('/')[2]} to {node}" for pod, node in list(decision.nodes.items())[:shown])
+        said += f" and {len(decision.nodes) - shown} more" if len(decision.nodes) > shown else ""
     if decision.evicts or decision.evicts_others:
         said += f"; {len(decision.evicts) + decision.evicts_others} pods have to go"
     printable = "".join(each if each.isprintable() else "?" for each in said)

@@ -3,12 +3,13 @@
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
+from kubenexus.cli.printing import echo_data, output_option
 
 
 @click.command()
 @cluster_options
 @click.option("--node", default="", metavar="NAME", help="Only the devices of this node.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("table")
 def devices(source: ClusterSource, node: str, output: str) -> None:
     """Show each GPU: its model, memory, NUMA node and island, the pods that hold it, and its node's hardware tier.
 
@@ -21,15 +22,13 @@ def devices(source: ClusterSource, node: str, output: str) -> None:
 
     kubectl get nodes,pods,resourceslices,noderesourcetopologies -A -o json > DUMP.json
     """
-    import msgspec
-
     from kubenexus.explain.node_devices import device_reports, render_table, report_data
 
     dump = source.open()
     if node and node not in dump.ledger.nodes.row_of:
         raise click.ClickException(f"no node {node} in {source.title}")
     reports = device_reports(dump.ledger, node)
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    if output in ("json", "yaml"):
+        echo_data(report_data(reports), output)
     else:
         click.echo(render_table(reports), nl=False)

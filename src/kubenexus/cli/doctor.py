@@ -3,7 +3,7 @@
 import click
 
 from kubenexus.cli.connection import ask, connection_options
-from kubenexus.cli.printing import echo_data, echo_lines
+from kubenexus.cli.printing import echo_data, echo_lines, output_option
 
 
 @click.command()
@@ -15,7 +15,7 @@ from kubenexus.cli.printing import echo_data, echo_lines
     help="The scheduler's service account; its lease has the same name.",
 )
 @connection_options
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@output_option("text")
 def doctor(account: str, kubeconfig: str, context: str, output: str) -> None:
     """Check the installation: version, permissions, lease, clock, definitions, objects and labels of nodes.
 
@@ -32,7 +32,7 @@ def doctor(account: str, kubeconfig: str, context: str, output: str) -> None:
         raise click.UsageError(f"--account: {error}") from None
     found = ask(kubeconfig, context, lambda client: checks.check_server(client, named, WallClock().now()))
     found += checks.check_cluster(ask(kubeconfig, context, read_cluster))
-    if output == "text":
+    if output in ("text", "wide"):
         echo_lines(checks.render_checks(found))
     else:
         echo_data(found, output)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
-from kubenexus.cli.printing import echo_data, echo_lines
+from kubenexus.cli.printing import echo_data, echo_lines, output_option
 from kubenexus.cli.profiles import load_configuration, profile_of
 from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
 
@@ -33,7 +33,7 @@ _config_option = click.option(
 )
 @_config_option
 @click.option("--nodes", default=5, show_default=True, help="How many of the best nodes to show.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@output_option("text")
 def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes: int, output: str) -> None:
     """Say why a pod would go where it goes, or what keeps it waiting and what would make it start.
 
@@ -60,7 +60,7 @@ def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes
 @scheduler_options
 @cluster_options
 @_config_option
-@click.option("-o", "--output", type=click.Choice(["text", "wide", "json", "yaml"]), default="text", show_default=True)
+@output_option("text")
 def why(
     source: ClusterSource,
     scheduler: SchedulerApi,

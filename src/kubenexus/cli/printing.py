@@ -2,11 +2,20 @@
 
 import os
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _LABEL = re.compile(r"([A-Z][A-Z ]{2,17}?)(?=  +\S)")  # `WHY      `, `STARTS AT ONCE IF  `
+
+
+def output_option(plain: str) -> Callable[[Command], Command]:
+    """Returns the option `-o` of all commands that print data; `plain` is the form without it."""
+    forms = click.Choice([plain, "wide", "json", "yaml"])
+    return click.option("-o", "--output", type=forms, default=plain, show_default=True)
 
 
 def echo_data(data: Any, form: str) -> None:

@@ -1,17 +1,19 @@
 """`kubenexus top`: what uses a cluster, now."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
+from kubenexus.cli.printing import echo_data, output_option
 from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PAGES = 1_000
-_output = click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+_output = output_option("table")
 
 
 @click.group()
@@ -21,7 +23,7 @@ def top() -> None:
 
 @top.command()
 @cluster_options
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_output
 def queues(source: ClusterSource, output: str) -> None:
     """Show what each queue uses, what it is guaranteed and has borrowed, and how many pods wait.
 
@@ -32,23 +34,21 @@ def queues(source: ClusterSource, output: str) -> None:
 
     kubectl get nodes,pods,namespaces,queues.scheduling.kubenexus.io -A -o json > DUMP.json
     """
-    import msgspec
-
     from kubenexus.explain.queue_report import queue_reports, render_table, report_data
 
     dump = source.open()
     reports = queue_reports(dump.ledger, dump.pods)
     for queue, problem in dump.ledger.queues.take_warnings().items():
         click.echo(f"warning: {queue}: {problem}", err=True)
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    if output in ("json", "yaml"):
+        echo_data(report_data(reports), output)
     else:
         click.echo(render_table(reports), nl=False)
 
 
 @top.command()
 @cluster_options
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_output
 def tenants(source: ClusterSource, output: str) -> None:
     """Show the GPUs of each tenant: now, by hardware tier, in hours since its pods started, and what they cost.
 
@@ -60,8 +60,6 @@ def tenants(source: ClusterSource, output: str) -> None:
 
     kubectl get nodes,pods,namespaces,resourceslices -A -o json > DUMP.json  (with Kueue also localqueues,clusterqueues)
     """
-    import msgspec
-
     from kubenexus.explain.tenant_report import render_table, report_data, tenant_reports
 
     dump = source.open()
@@ -73,8 +71,8 @@ def tenants(source: ClusterSource, output: str) -> None:
         click.echo(
             f"warning: {source.title} does not have the namespace {unknown[0]}{more}: tiers may be wrong", err=True
         )
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    if output in ("json", "yaml"):
+        echo_data(report_data(reports), output)
     else:
         click.echo(render_table(reports), nl=False)
 
@@ -111,7 +109,7 @@ def jobs(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output:
 
     found = _listed(scheduler, source, paths.JOBS, documents.JobPage, namespace=namespace)
     known = cluster_tables.jobs_of(source.open(), namespace) if found is None else found
-    _print(known, cluster_tables.render_jobs, output)
+    _print(known, partial(cluster_tables.render_jobs, wide=output == "wide"), output)
 
 
 @top.command()
@@ -157,9 +155,7 @@ def _listed(
 
 
 def _print(items: "list[Any]", table: "Callable[[list[Any]], str]", output: str) -> None:
-    from kubenexus.cli.printing import echo_data
-
-    if output == "json":
-        echo_data(items, "json")
+    if output in ("json", "yaml"):
+        echo_data(items, output)
     else:
         click.echo(table(items), nl=False)

@@ -6,7 +6,7 @@ from typing import IO, Any, NoReturn
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
-from kubenexus.cli.printing import echo_data, echo_lines
+from kubenexus.cli.printing import echo_data, echo_lines, output_option
 from kubenexus.cli.profiles import load_configuration, profile_of
 from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
 
@@ -26,7 +26,7 @@ from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The scheduler's configuration. Defaults without.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@output_option("text")
 def whatif(
     source: ClusterSource,
     scheduler: SchedulerApi,
@@ -72,7 +72,7 @@ def whatif(
         found = what_if.forecast(dump, pods, profiles, 0.0)
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
-    if output == "text":
+    if output in ("text", "wide"):
         echo_lines(what_if.render_forecast(found))
     else:
         echo_data(found, output)
@@ -108,7 +108,7 @@ def _ask_scheduler(
         found = msgspec.json.decode(raw, type=LiveForecast)
     except msgspec.DecodeError as error:
         raise click.ClickException(f"the scheduler's answer cannot be read: {error}") from None
-    if output == "text":
+    if output in ("text", "wide"):
         echo_lines(what_if.render_forecast(what_if.Forecast(found.jobs)))
         if found.hidden_evictions:
             click.echo(f"EVICT    {found.hidden_evictions} pods of other namespaces")

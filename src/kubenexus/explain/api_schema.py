@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from kubenexus.app.http.api.documents import PUBLISHED
+from kubenexus.explain.cluster_map import ClusterMap
+from kubenexus.explain.gang_report import GangPage
 from kubenexus.explain.live_answers import DevicePage, LiveExplanation, LiveForecast
 
 
 def schema() -> dict[str, Any]:
     """Returns one definition for each struct, by name, as JSON Schema 2020-12."""
-    published = (*PUBLISHED, DevicePage, LiveExplanation, LiveForecast)
+    published = (*PUBLISHED, ClusterMap, DevicePage, GangPage, LiveExplanation, LiveForecast)
     _, definitions = msgspec.json.schema_components(published, ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -87,7 +87,8 @@ def render_nodes(nodes: Sequence[NodeDocument]) -> str:
     return _table([head, *rows], "No node is known.\n")
 
 
-def render_jobs(jobs: Sequence[JobDocument]) -> str:
+def render_jobs(jobs: Sequence[JobDocument], *, wide: bool = False) -> str:
+    """Returns a table; only with `wide` a long reason is shown in full."""
     head = ("JOB", "STATE", "PRIORITY", "PODS", "ATTEMPTS", "SINCE", "WHY")
     rows = [
         (
@@ -97,7 +98,7 @@ def render_jobs(jobs: Sequence[JobDocument]) -> str:
             f"{each.pods} (at least {each.minimum})" if each.gang else str(each.pods),
             str(each.attempts),
             each.since or "-",
-            each.why if len(each.why) < 100 else f"{each.why[:97]}...",
+            each.why if wide or len(each.why) < 100 else f"{each.why[:97]}...",
         )
         for each in jobs
     ]

@@ -87,6 +87,19 @@ def _is_of(pod: Pod, target: Target) -> bool:
     )
 
 
+def made_by(pod: Pod) -> tuple[str, str]:
+    """Returns the kind and the name of the object that a user made: the pod itself, its controller, or the object
+    behind that. `find_pod` finds the pod by them."""
+    for key in _NAMES:
+        if pod.metadata.labels.get(key):
+            return "", pod.metadata.labels[key]
+    for each in pod.metadata.owner_references:
+        if each.kind == "ReplicaSet" and "-" in each.name:
+            return "deployment", each.name.rpartition("-")[0]
+        return each.kind.lower(), each.name
+    return "pod", pod.metadata.name
+
+
 def _missing(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> str:
     """Returns the message for a pod that is not there: whether its namespace is, and pods of that name."""
     what = "pod" if target.kind in PODS else target.kind or "pod or job"

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import GangDeclaration
 from kubenexus.api.gangs.job_key import namespace_of
+from kubenexus.app.http.api import pages
 from kubenexus.app.http.api.pages import PageQuery
 from kubenexus.app.http.api.questions import ExplainQuery, ReaderRights, WhatIfQuery
 from kubenexus.app.http.api.request_problem import bad_request, forbidden, not_found
@@ -20,9 +22,11 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.config.gang_settings import GangSettings
 from kubenexus.explain import what_if
 from kubenexus.explain.cluster_dump import ClusterDump
+from kubenexus.explain.cluster_map import MapSource, cluster_map
 from kubenexus.explain.counterfactual.suggest import Counterfactuals, render_counterfactuals
 from kubenexus.explain.explanation import Explanation, explain
 from kubenexus.explain.find_pod import Target, find_pod
+from kubenexus.explain.gang_report import GangPod, gang_documents, gang_page
 from kubenexus.explain.manifest_pods import Manifest, read_manifest
 from kubenexus.explain.node_devices import NodeDeviceReport, device_reports
 from kubenexus.explain.what_if import Forecast, JobForecast
@@ -116,6 +120,35 @@ class LiveAnswers:
                 break
         more = some[query.limit - 1].node if len(some) > query.limit else ""
         return msgspec.json.encode(DevicePage(tuple(some[: query.limit]), more))
+
+    def jobs(self, scheduler: "Scheduler", query: PageQuery) -> bytes:
+        return pages.jobs_page(scheduler, query)
+
+    def queues(self, scheduler: "Scheduler", query: PageQuery) -> bytes:
+        return pages.queues_page(scheduler, query)
+
+    def nodes(self, scheduler: "Scheduler", query: PageQuery) -> bytes:
+        return pages.nodes_page(scheduler, query)
+
+    def gangs(self, scheduler: "Scheduler", query: PageQuery, name: str, rights: ReaderRights) -> bytes:
+        members = (
+            GangPod(key, each.claim, each.since, each.pod.spec.priority)
+            for key, each in scheduler.registry.members.items()
+        )
+        why = {each.job.key: pages.job_document(each).why for each in scheduler.queue.jobs() if each.job.is_gang}
+        found = gang_documents(members, scheduler.ledger, pages.levels_of(scheduler), query.namespace, why)
+        return msgspec.json.encode(gang_page(found, query, name, nodes=rights.nodes))
+
+    def map(self, scheduler: "Scheduler", namespace: str) -> bytes:
+        members = scheduler.registry.members
+
+        def claim(key: str) -> GangDeclaration | None:
+            member = members.get(key)
+            return None if member is None else member.claim
+
+        levels = pages.levels_of(scheduler)
+        source = MapSource(scheduler.ledger, scheduler.cache.pods, claim, levels, namespace)
+        return msgspec.json.encode(cluster_map(source))
 
 
 def known_pods(scheduler: "Scheduler") -> dict[str, Pod]:

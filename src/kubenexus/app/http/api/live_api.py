@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class LiveApi:
     """Made at the start of the process, before the web server is imported. The loop calls `decisions.add`."""
 
-    def __init__(self, questions: LiveQuestions) -> None:
+    def __init__(self, questions: "LiveQuestions[Scheduler]") -> None:
         self._questions = questions
         self.decisions = DecisionLog()
         self._copies: StateCopies | None = None
@@ -39,6 +39,7 @@ class LiveApi:
             self._copies,
             clock,
             lambda request: request_reader(request, authorizer),
+            lambda: scheduler.watches.unsynced,
         )
         return routes.add_to, PATHS
 

@@ -1,6 +1,6 @@
 """Pages of what is known: jobs, queues and nodes. Called in a copy of the process (`state_copies`)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -38,8 +38,8 @@ class PageQuery(msgspec.Struct, frozen=True):
 def jobs_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
     """Returns the jobs in the queue, by name."""
     jobs = [each for each in scheduler.queue.jobs() if query.namespace in ("", each.job.namespace)]
-    some, after = _page(jobs, lambda each: each.job.key, query)
-    return msgspec.json.encode(JobPage(tuple([_job(each) for each in some]), after))
+    some, after = page_of(jobs, lambda each: each.job.key, query)
+    return msgspec.json.encode(JobPage(tuple([job_document(each) for each in some]), after))
 
 
 def queues_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
@@ -48,25 +48,30 @@ def queues_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
     for each in scheduler.queue.jobs():
         if query.namespace in ("", each.job.namespace):
             by_namespace.setdefault(each.job.namespace, []).append(each)
-    some, after = _page(by_namespace, str, query)
+    some, after = page_of(by_namespace, str, query)
     return msgspec.json.encode(QueuePage(tuple([_queue(scheduler, name, by_namespace[name]) for name in some]), after))
 
 
 def nodes_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
     """Returns the nodes, by name."""
-    some, after = _page(scheduler.ledger.nodes.row_of, str, query)
-    levels = next(iter(scheduler.planners.values())).levels
+    some, after = page_of(scheduler.ledger.nodes.row_of, str, query)
+    levels = levels_of(scheduler)
     return msgspec.json.encode(NodePage(tuple([node_document(scheduler.ledger, name, levels) for name in some]), after))
 
 
-def _page(things: Iterable[T], name: Callable[[T], str], query: PageQuery) -> tuple[list[T], str]:
+def levels_of(scheduler: "Scheduler") -> Sequence[TopologyLevel]:
+    """Returns the topology levels of the first profile, from the inside out."""
+    return next(iter(scheduler.planners.values())).levels
+
+
+def page_of(things: Iterable[T], name: Callable[[T], str], query: PageQuery) -> tuple[list[T], str]:
     """Returns the things of a page, and the name that it ends with if there are more."""
     left = sorted([each for each in things if name(each) > query.after], key=name)
     some = left[: query.limit]
     return some, name(some[-1]) if len(left) > len(some) else ""
 
 
-def _job(queued: QueuedJob) -> JobDocument:
+def job_document(queued: QueuedJob) -> JobDocument:
     job, state = queued.job, queued.state
     refusal = None if queued.job_class is None else queued.job_class.decision
     verdict = queued.gate_verdict or queued.hold

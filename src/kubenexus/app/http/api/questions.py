@@ -1,14 +1,13 @@
 """Questions that a package above `app` answers: `explain` decides about jobs that wait, or that do not exist yet."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from kubenexus.app.http.api.documents import WhatIfRequest
 from kubenexus.app.http.api.pages import PageQuery
 
-if TYPE_CHECKING:
-    from kubenexus.app.scheduler import Scheduler
+State_contra = TypeVar("State_contra", contravariant=True)
 
 
 class ReaderRights(msgspec.Struct, frozen=True):
@@ -36,12 +35,22 @@ class WhatIfQuery(msgspec.Struct, frozen=True):
     rights: ReaderRights = ReaderRights()
 
 
-class LiveQuestions(Protocol):
-    """Each is called in a copy of the process and may change the scheduler's state there. Returns JSON, or raises
-    RequestProblem."""
+class LiveQuestions(Protocol[State_contra]):
+    """Each is called in a copy of the process and may change the state there: a scheduler's, or a cluster that was
+    read. Returns JSON, or raises RequestProblem."""
 
-    def explain(self, scheduler: "Scheduler", query: ExplainQuery, now: float) -> bytes: ...
+    def explain(self, state: State_contra, query: ExplainQuery, now: float) -> bytes: ...
 
-    def whatif(self, scheduler: "Scheduler", query: WhatIfQuery, now: float) -> bytes: ...
+    def whatif(self, state: State_contra, query: WhatIfQuery, now: float) -> bytes: ...
 
-    def devices(self, scheduler: "Scheduler", query: PageQuery, node: str) -> bytes: ...
+    def devices(self, state: State_contra, query: PageQuery, node: str) -> bytes: ...
+
+    def jobs(self, state: State_contra, query: PageQuery) -> bytes: ...
+
+    def queues(self, state: State_contra, query: PageQuery) -> bytes: ...
+
+    def nodes(self, state: State_contra, query: PageQuery) -> bytes: ...
+
+    def gangs(self, state: State_contra, query: PageQuery, name: str, rights: ReaderRights) -> bytes: ...
+
+    def map(self, state: State_contra, namespace: str) -> bytes: ...

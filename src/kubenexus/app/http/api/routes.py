@@ -2,8 +2,9 @@
 
     GET   /api/v1/explain?namespace=&name=[&kind=]    get pods in the namespace; nodes are named with list nodes
     POST  /api/v1/whatif?namespace=                   list nodes, and list pods in the namespace
-    GET   /api/v1/jobs, /queues [?namespace=]         list pods in the namespace, or in all
+    GET   /api/v1/jobs, /queues, /gangs [?namespace=] list pods in the namespace, or in all
     GET   /api/v1/nodes, /devices                     list nodes
+    GET   /api/v1/map [?namespace=]                   list nodes, and list pods in the namespace, or in all
     GET   /api/v1/decisions [?namespace=][&follow=1]  list pods in the namespace, or in all
 
 What objects are meant is in the query, never in the path, so there is one path for each authorization rule.
@@ -11,15 +12,15 @@ What objects are meant is in the query, never in the path, so there is one path 
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
 
-from kubenexus.app.http.api import pages, paths
+from kubenexus.app.http.api import paths
 from kubenexus.app.http.api.decision_log import DecisionLog, documents
 from kubenexus.app.http.api.documents import DecisionPage, WhatIfRequest
 from kubenexus.app.http.api.pages import MAX_ITEMS, PageQuery
@@ -30,9 +31,6 @@ from kubenexus.app.http.api.state_copies import BUSY, StateCopies
 from kubenexus.app.http.authorization import ResourceRight
 from kubenexus.app.http.headers import HEADERS
 from kubenexus.base.clock import Clock
-
-if TYPE_CHECKING:
-    from kubenexus.app.scheduler import Scheduler
 
 MAX_BODY: Final = 1 << 20  # bytes of a what-if
 BODY_SECONDS: Final = 10.0  # for the whole body
@@ -45,30 +43,36 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,100}")
 
 Readers = Callable[[web.Request], Reader]
+Unready = Callable[[], Sequence[str]]  # what has not been listed yet
+State = TypeVar("State")
 
 
-class ApiRoutes:
+class ApiRoutes(Generic[State]):
     """The handlers. `reader` returns the sender of a request; the server has authorized its path already."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - its collaborators
         self,
-        scheduler: "Scheduler",
-        questions: LiveQuestions,
+        state: State,
+        questions: LiveQuestions[State],
         decisions: DecisionLog,
         copies: StateCopies,
         clock: Clock,
         reader: Readers,
+        unready: Unready = tuple,
     ) -> None:
-        self._scheduler, self._questions, self._decisions = scheduler, questions, decisions
+        self._state, self._questions, self._decisions = state, questions, decisions
+        self._unready = unready
         self._copies, self._clock, self._reader = copies, clock, reader
         self._followers = 0
 
     def add_to(self, application: web.Application) -> None:
-        router = application.router
+        router, questions = application.router, self._questions
         router.add_get(paths.EXPLAIN, self._explain)
         router.add_post(paths.WHATIF, self._whatif)
-        router.add_get(paths.JOBS, partial(self._of_namespace, pages.jobs_page))
-        router.add_get(paths.QUEUES, partial(self._of_namespace, pages.queues_page))
+        router.add_get(paths.JOBS, partial(self._of_namespace, questions.jobs))
+        router.add_get(paths.QUEUES, partial(self._of_namespace, questions.queues))
+        router.add_get(paths.GANGS, self._gangs)
+        router.add_get(paths.MAP, self._map)
         router.add_get(paths.NODES, self._nodes)
         router.add_get(paths.DEVICES, self._devices)
         router.add_get(paths.DECISIONS, self._get_decisions)
@@ -84,7 +88,7 @@ class ApiRoutes:
         await reader.require(ResourceRight("get", "pods", namespace))
         rights = ReaderRights(await reader.may(LIST_NODES), await reader.may(LIST_ALL_PODS))
         query = ExplainQuery(namespace, name, kind, _number(said, "nodes", 5, 50), rights)
-        return await self._answer(lambda: self._questions.explain(self._scheduler, query, self._clock.now()), query)
+        return await self._answer(lambda: self._questions.explain(self._state, query, self._clock.now()), query)
 
     async def _whatif(self, request: web.Request) -> web.Response:
         said = _parameters(request, "namespace")
@@ -97,21 +101,39 @@ class ApiRoutes:
         except msgspec.DecodeError as error:
             raise bad_request(f"body: {error}") from None
         query = WhatIfQuery(namespace, wanted, rights)
-        return await self._answer(lambda: self._questions.whatif(self._scheduler, query, self._clock.now()))
+        return await self._answer(lambda: self._questions.whatif(self._state, query, self._clock.now()))
 
-    async def _of_namespace(
-        self, page: "Callable[[Scheduler, PageQuery], bytes]", request: web.Request
-    ) -> web.Response:
+    async def _of_namespace(self, page: Callable[[State, PageQuery], bytes], request: web.Request) -> web.Response:
         said = _parameters(request, "namespace", "limit", "continue")
         namespace = await self._reader(request).scope(_name(said, "namespace", optional=True))
         query = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
-        return await self._answer(lambda: page(self._scheduler, query), (page, query), changes=False)
+        return await self._answer(lambda: page(self._state, query), (page, query), changes=False)
+
+    async def _gangs(self, request: web.Request) -> web.Response:
+        """Domains are labels of nodes: they are left out for a reader who may not list these."""
+        said, reader = _parameters(request, "namespace", "name", "limit", "continue"), self._reader(request)
+        namespace, name = _name(said, "namespace", optional=True), said.get("name", "")
+        await reader.scope(namespace)
+        rights = ReaderRights(nodes=await reader.may(LIST_NODES))
+        query = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
+        key = (paths.GANGS, query, name, rights)
+        return await self._answer(lambda: self._questions.gangs(self._state, query, name, rights), key, changes=False)
+
+    async def _map(self, request: web.Request) -> web.Response:
+        """Of jobs in other namespaces the map only shows that something is used."""
+        said, reader = _parameters(request, "namespace"), self._reader(request)
+        await reader.require(LIST_NODES)
+        namespace = await reader.scope(_name(said, "namespace", optional=True))
+        key = (paths.MAP, namespace)
+        return await self._answer(lambda: self._questions.map(self._state, namespace), key, changes=False)
 
     async def _nodes(self, request: web.Request) -> web.Response:
         said = _parameters(request, "limit", "continue")
         await self._reader(request).require(LIST_NODES)
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
-        return await self._answer(lambda: pages.nodes_page(self._scheduler, query), (paths.NODES, query), changes=False)
+        return await self._answer(
+            lambda: self._questions.nodes(self._state, query), (paths.NODES, query), changes=False
+        )
 
     async def _devices(self, request: web.Request) -> web.Response:
         """Devices name the pods that hold them, so the reader must be allowed to list these."""
@@ -121,13 +143,13 @@ class ApiRoutes:
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
         node = _name(said, "node", optional=True)
         return await self._answer(
-            lambda: self._questions.devices(self._scheduler, query, node), (paths.DEVICES, query, node), changes=False
+            lambda: self._questions.devices(self._state, query, node), (paths.DEVICES, query, node), changes=False
         )
 
     async def _answer(
         self, question: Callable[[], bytes], key: Hashable = None, *, changes: bool = True
     ) -> web.Response:
-        missing = self._scheduler.watches.unsynced
+        missing = self._unready()
         if missing:
             raise RequestProblem(503, "ServiceUnavailable", f"not listed yet: {', '.join(missing)}")
         return _json(await self._copies.answer(question, key, changes=changes))
