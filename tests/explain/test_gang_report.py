@@ -18,7 +18,7 @@ DUMP = str(Path(__file__).parents[2] / "examples" / "why" / "cluster.json")
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 
 
-def documents(nodes: list[str], minimum: int, namespace: str = ""):  # type: ignore[no-untyped-def]
+def documents(nodes: list[str], minimum: int, namespace: str = ""):
     """The gangs of a cluster with one gang, whose members are on these nodes; "" for one that waits."""
     ledger, labels = Ledger(), {NAME: "g", MIN: str(minimum)}
     for name, rack in (("n1", "r1"), ("n2", "r1"), ("n3", "r2")):
