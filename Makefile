@@ -25,7 +25,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,18 @@ manifests: helm ## write deploy/kubenexus-*.yaml and the chart's roles from the 
 	$(PY) -m tests.deploy.role_rules deploy/helm/kubenexus/files
 	cp deploy/resourcereservations.yaml deploy/queues.yaml deploy/helm/kubenexus/files/crds/
 	$(PY) -m tests.deploy.manifests deploy
+
+package: $(READY) ## build dist/kubenexus-*.whl and .tar.gz; the same commit gives the same bytes
+	rm -rf dist
+	$(PY) -m hatchling build -d dist
+
+sbom: $(READY) ## write build/sbom.cdx.json: the packages that run in production, as CycloneDX
+	@rm -rf build/production && mkdir -p build
+	$(PIP) install -c constraints.txt --no-build-isolation --target build/production '.[fast]'
+	$(PY) scripts/sbom.py build/production > build/sbom.cdx.json
+
+image: $(READY) ## build the image with docker, podman or buildah; where none of them runs, take its steps one by one
+	$(PY) -m tests.e2e.image.build
 
 e2e: controlplane helm ## run the end-to-end tests against a real control plane, which is built first if it is missing
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
