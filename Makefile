@@ -25,7 +25,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,7 +128,7 @@ bench-webhook: $(READY) ## how soon the webhook answers at 500 requests a second
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)
 
-docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.md, docs/api-schema.json, docs/*-golden.md)
+docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/reference/, docs/*-golden.md and others)
 	@mkdir -p build
 	$(PY) -m kubenexus keys --markdown > build/keys.md
 	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
@@ -139,6 +139,15 @@ docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/placement.m
 	$(PY) -m tests.placement.page > build/placement.md
 	$(PY) -m kubenexus.explain.api_schema > build/api-schema.json
 	mv build/keys.md build/placement.md build/api-schema.json build/*-golden.md docs/
+	$(PY) -m docsite.reference docs/reference
+
+docs-site: $(VENV)/.docs-ready ## build the documentation site into build/site, with strict links; no network once installed
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(PY) -m mkdocs build --strict --quiet
+	$(PY) -m docsite.check build/site
+
+$(VENV)/.docs-ready: $(READY)
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[docs]'
+	@touch $@
 
 changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version
 	$(BIN)/towncrier build --yes
@@ -146,7 +155,7 @@ changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for th
 constraints: ## pin every dependency to its newest release (then run setup, lint and test)
 	@rm -rf build/pins && mkdir -p build
 	$(PYTHON) -m venv build/pins
-	build/pins/bin/python -m pip --disable-pip-version-check --quiet install hatchling editables '.[dev]'
+	build/pins/bin/python -m pip --disable-pip-version-check --quiet install hatchling editables '.[dev,docs]'
 	@sed -n '/^#/p' constraints.txt > build/constraints.txt
 	build/pins/bin/python -m pip --disable-pip-version-check freeze --exclude kubenexus >> build/constraints.txt
 	mv build/constraints.txt constraints.txt

@@ -23,16 +23,8 @@ def test_pip_installs_the_sdist_with_its_dependencies_and_the_extra(tmp_path: Pa
     sdist = build("sdist", ROOT, tmp_path / "sdist")
     venv.create(tmp_path / "clean", with_pip=True)
     python = tmp_path / "clean" / "bin" / "python"
-    pip = [
-        str(python),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--quiet",
-        "install",
-        "-c",
-        str(ROOT / "constraints.txt"),
-    ]
+    flags = ("--disable-pip-version-check", "--quiet", "--no-compile", f"--constraint={ROOT / 'constraints.txt'}")
+    pip = [str(python), "-m", "pip", "install", *flags]
     subprocess.run([*pip, "hatchling", "editables"], check=True)
     subprocess.run([*pip, "--no-build-isolation", f"{sdist}[fast]"], check=True, cwd=tmp_path)
     subprocess.run([python, "-m", "pip", "check"], check=True, capture_output=True)

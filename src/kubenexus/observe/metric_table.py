@@ -232,7 +232,7 @@ OURS: Final = (
         "kubenexus_ledger_corrections_total",
         ALPHA,
         (),
-        "Number of times that what is counted on a node, or of pods over all nodes, was not what counting anew gave, "
+        "Number of times that what is counted on a node, or of pods over all nodes, was not what a recount gave, "
         "and was put right. Anything but 0 is a bug.",
     ),
     MetricDefinition(
