@@ -62,5 +62,14 @@ def count_reasons(found: list[Rejection]) -> tuple[dict[str, int], set[str], lis
         for reason in reasons:
             counts[reason.text] = counts.get(reason.text, 0) + number
         if code_of(reasons) is Code.ERROR:
-            errors.extend(error_text(plugin, reason) for reason in reasons)
+            errors.extend(error_text(plugin, reason) for reason in reasons if not reason.unfinished)
     return counts, {plugin for plugin, _, _ in found}, errors
+
+
+def unfinished(found: list[Rejection]) -> str:
+    """Returns the text of an error that says that a plugin has not looked at some rows yet, or ""."""
+    for plugin, reasons, where in found:
+        for reason in reasons:
+            if reason.unfinished:
+                return f"{error_text(plugin, reason)} ({int(np.count_nonzero(where))} nodes)"
+    return ""

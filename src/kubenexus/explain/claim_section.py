@@ -83,7 +83,8 @@ def _failure(request: CompiledRequest, devices: list[tuple[tuple[str, str], Pool
     for each in request.selectors:
         if each.selector.problem:
             return f"{each.subject}: {each.selector.problem}"
-        left = [(pool, device) for pool, device in left if each.selector.matches(cel_device(device, pool[0])) is True]
+        matches, reads = each.selector.matches, each.selector.reads
+        left = [(pool, device) for pool, device in left if matches(cel_device(device, pool[0], reads)) is True]
         if len(left) < max(request.count, 1):
             return f"{each.subject} matches {len(left)} devices"
     allocated = columns.claims.allocated

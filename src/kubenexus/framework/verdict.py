@@ -64,10 +64,14 @@ _RETRIES = {
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
-    """Why a plugin rejects a row: a constant of the plugin, never formatted with names of nodes or other tenants."""
+    """Why a plugin rejects a row: a constant of the plugin, never formatted with names of nodes or other tenants.
+
+    An error ends the attempt, unless it is `unfinished`: the plugin has not looked at the row yet. Then another row is
+    taken, and only if none fits the attempt ends with the error, and is repeated soon."""
 
     text: str
     code: Code = Code.UNSCHEDULABLE
+    unfinished: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):

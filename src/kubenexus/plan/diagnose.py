@@ -7,7 +7,7 @@ import numpy as np
 from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.cycle.class_cache import ClassifiedPod
 from kubenexus.cycle.nominated_pods import NominatedResult
-from kubenexus.cycle.rejections import Rejection, count_reasons, first_rejections
+from kubenexus.cycle.rejections import Rejection, count_reasons, first_rejections, unfinished
 from kubenexus.framework.decision import Diagnosis, NearestMiss, Shortage
 from kubenexus.framework.object_names import named_reasons
 from kubenexus.framework.verdict import Code, code_of
@@ -53,6 +53,17 @@ def diagnose(
             counts[f"node(s) didn't satisfy plugin(s) [{' '.join(classified.node_names_by)}]"] = absent
             plugins |= set(classified.node_names_by)
     return Diagnosis(columns.count, tuple(sorted(counts.items())), tuple(sorted(plugins))), errors
+
+
+def not_looked_at(classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None = None) -> str:
+    """Returns the error of a pod that no node fits among those that its plugins have looked at so far, or "" if they
+    have looked at all. The next attempt calls them again, and they go on."""
+    table = classified.table
+    if not table.may_fail or classified.rejection is not None:
+        return ""
+    said = unfinished(rejections(classified, columns, yielding))
+    table.built = table.built and not said
+    return said
 
 
 def nearest_miss(

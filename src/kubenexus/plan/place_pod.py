@@ -16,7 +16,7 @@ from kubenexus.framework.extension_points import AssignTogether
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_assignment
 from kubenexus.framework.verdict import Code, Verdict
-from kubenexus.plan.diagnose import diagnose, nearest_miss
+from kubenexus.plan.diagnose import diagnose, nearest_miss, not_looked_at
 from kubenexus.plugins.workload.profile_classifier import ProfileClassifier
 from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.nodes import NodeColumns
@@ -107,6 +107,9 @@ class PodPlacer:
         while True:
             choice = self._choose(classified, columns, yielding, turned_down, within)
             if choice is None or len(turned_down) >= MAX_ASSIGN_TRIES:
+                unfinished = not_looked_at(classified, columns, yielding)
+                if unfinished:
+                    return _failed(columns, unfinished)
                 return _refused(classified, columns, yielding, turned_down)
             failed = classified.table.score_error
             if failed is not None and choice.feasible > 1:

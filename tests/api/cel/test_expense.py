@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.api.cel.expense import too_expensive
+from kubenexus.api.cel.expense import expense
 from kubenexus.api.cel.library import CALLBACKS
 from kubenexus.api.cel.tokens import tokens
 
@@ -41,6 +41,6 @@ CALLS = " && ".join(['isIP("::1")'] * 10)
     ],
 )
 def test_the_bound(expression: str, refused: str) -> None:
-    said = too_expensive(tokens(expression), CALLBACKS)
+    said = expense(tokens(expression), CALLBACKS).problem
     assert refused in said
     assert bool(refused) == bool(said)

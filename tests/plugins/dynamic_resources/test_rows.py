@@ -32,12 +32,13 @@ _MACHINE = st.lists(_MODEL, min_size=0, max_size=4)
 _MACHINES = st.lists(_MACHINE, min_size=NODES, max_size=NODES)
 _STEPS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, 3), st.booleans()), max_size=6)
 _REQUESTS = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "a", "b"])), min_size=1, max_size=3)
-_CONSTRAINT = st.sampled_from(["", "", "match", "distinct"])
+_CONSTRAINT = st.sampled_from(["", "", "match model", "distinct model", "match root", "distinct root"])
 
 
 def machine(node: str, models: list[str]) -> Any:
+    roots = [f"{node}-{i // 2}" for i in range(len(models))]  # no two nodes have the same
     devices = [
-        a_device(f"d{i}", attributes={} if model == "x" else {"model": model, "uuid": f"{node}-{i}"})
+        a_device(f"d{i}", attributes={} if model == "x" else {"model": model, "uuid": f"{node}-{i}", "root": roots[i]})
         for i, model in enumerate(models)
     ]
     return a_slice(f"s-{node}", devices, node)
@@ -48,7 +49,8 @@ def wanted(requests: list[tuple[int, str]], constraint: str) -> Any:
         a_request(f"r{i}", *([f'device.attributes["{DRIVER}"].model == "{model}"'] if model else []), count=number)
         for i, (number, model) in enumerate(requests)
     ]
-    return a_spec(*made, constraints=[{f"{constraint}Attribute": f"{DRIVER}/model"}] if constraint else [])
+    kind, _, name = constraint.partition(" ")
+    return a_spec(*made, constraints=[{f"{kind}Attribute": f"{DRIVER}/{name}"}] if constraint else [])
 
 
 def refused(outcomes: ClaimOutcomes, ledger: Ledger) -> dict[str, str]:
@@ -71,7 +73,7 @@ def expected(ledger: Ledger, spec: Any) -> dict[str, str]:
     return {name: "error" if said else "none" for name, said in answers.items() if isinstance(said, str)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(machines=_MACHINES, requests=_REQUESTS, constraint=_CONSTRAINT, steps=_STEPS)
 def test_all_rows_are_as_each_alone(
     machines: list[list[str]], requests: list[tuple[int, str]], constraint: str, steps: list[tuple[int, int, bool]]
@@ -87,6 +89,26 @@ def test_all_rows_are_as_each_alone(
         else:
             ledger.upsert_resource_claim(an_allocated_claim(f"x{node}-{device}", f"d{device}", pool=f"n{node}"))
         assert refused(outcomes, ledger) == expected(ledger, spec)
+
+
+@pytest.mark.parametrize(
+    ("cards", "refusing"),
+    [
+        pytest.param({"n0": "00", "n1": "11"}, [], id="a network card beside each GPU"),
+        pytest.param({"n0": "00", "n1": "12"}, ["n1"], id="cards on other roots on one node"),
+    ],
+)
+def test_constraints_compare_devices_of_several_pools(cards: dict[str, str], refusing: list[str]) -> None:
+    things = []
+    for node, roots in cards.items():
+        for pool, root in zip(("gpu", "nic"), roots, strict=True):
+            device = a_device("d", attributes={"root": f"{node}-{root}", "kind": pool})
+            things.append(a_slice(f"{node}-{pool}", [device], node, pool=f"{node}-{pool}"))
+    ledger = a_cluster(*things, nodes={name: {} for name in cards})
+    requests = [a_request(kind, f'device.attributes["{DRIVER}"].kind == "{kind}"') for kind in ("gpu", "nic")]
+    spec = a_spec(*requests, constraints=[{"matchAttribute": f"{DRIVER}/root"}])
+    outcomes = ClaimOutcomes(compile_claims([("a/c", spec)], ledger.nodes.claims.classes))
+    assert refused(outcomes, ledger) == dict.fromkeys(refusing, "none") == expected(ledger, spec)
 
 
 @pytest.mark.parametrize(

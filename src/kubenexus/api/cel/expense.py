@@ -7,7 +7,7 @@ counts of tokens. Both bounds are crude, and far above what selectors of devices
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubenexus.api.cel.tokens import IDENTIFIER, STRING, Token
 
@@ -23,34 +23,44 @@ _LOOPS: Final = frozenset(
     {"all", "exists", "exists_one", "existsOne", "filter", "map", "transformList", "transformMap"}
 )
 _GROWING: Final = frozenset({"replace", "join", "format", "quote", "split", "string", "bytes"})
+# In steps: an evaluation by itself, and a call of a function in Python. A step has so many tokens, or bytes of texts.
+_EVALUATION, _CALLBACK, _TOKENS, _BYTES = 10, 4, 16, 2_000
 _VALUE_LENGTH: Final = 64  # the longest attribute
 _VALUES: Final = 48  # the most attributes of a device that a loop can see, and some to spare
 
 
-def too_expensive(found: Sequence[Token], callbacks: frozenset[str]) -> str:
-    """Returns why an expression is refused, or "". `callbacks` are the functions that are written in Python."""
+class Expense(NamedTuple):
+    """What one evaluation costs at most, in steps of about a microsecond, or why the expression is refused."""
+
+    steps: int = 0
+    problem: str = ""
+
+
+def expense(found: Sequence[Token], callbacks: frozenset[str]) -> Expense:
+    """Returns the expense of an expression. `callbacks` are the functions that are written in Python."""
     if len(found) > MAX_TOKENS:
-        return f"more than {MAX_TOKENS} tokens"
+        return Expense(problem=f"more than {MAX_TOKENS} tokens")
     names = [token.text for token in found if token.kind == IDENTIFIER]
     longest = max((len(token.text) for token in found if token.kind == STRING), default=0)
     joins = sum(token.text in ("+", ",") for token in found)
     binds = names.count("bind") + sum(name in _LOOPS for name in names)
     depth, loops = _depths(found)
     if depth > MAX_DEPTH:
-        return f"more than {MAX_DEPTH} nested brackets"
+        return Expense(problem=f"more than {MAX_DEPTH} nested brackets")
     growing = sum(name in _GROWING for name in names)
     # Largest if all `+` are spread evenly over the variables that hold the sums.
     text = _power(1 + joins / max(binds, 1), max(binds, 1)) * _power(1.0 + max(longest, 2), growing)
     text *= max(longest, _VALUE_LENGTH)
     if text > MAX_TEXT:
-        return "its values can grow too large"
+        return Expense(problem="its values can grow too large")
     elements = max(_VALUES, joins + 1, longest if "split" in names else 0)
     steps = min(MAX_STEPS, binds * _power(float(elements), loops)) if loops else 1
     if steps * len(found) > MAX_WORK or steps * text > MAX_WORK * 10:
-        return "its loops can take too many steps"
-    if steps * sum(name in callbacks for name in names) > MAX_CALLBACKS:
-        return "its loops can call too many functions"
-    return ""
+        return Expense(problem="its loops can take too many steps")
+    calls = steps * sum(name in callbacks for name in names)
+    if calls > MAX_CALLBACKS:
+        return Expense(problem="its loops can call too many functions")
+    return Expense(int(_EVALUATION + steps * len(found) / _TOKENS + steps * text / _BYTES + calls * _CALLBACK))
 
 
 def _depths(found: Sequence[Token]) -> tuple[int, int]:

@@ -13,14 +13,14 @@ import msgspec
 
 from kubenexus.api.cel import values
 from kubenexus.api.cel.attribute_reads import AttributeReads, Read, attribute_reads
-from kubenexus.api.cel.expense import MAX_LENGTH, too_expensive
+from kubenexus.api.cel.expense import MAX_LENGTH, expense
 from kubenexus.api.cel.library import CALLBACKS, environment
 from kubenexus.api.cel.tokens import tokens
 from kubenexus.api.quantity import to_nano
 from kubenexus.base.errors import Malformed, truncated
 
 MAX_SELECTORS: Final = 1024  # compiled ones that are kept: some 10 kB each
-MAX_ANSWERS: Final = 4096  # of one selector that are kept
+MAX_ANSWERS: Final = 256  # of one selector that are kept: some 60 kB
 _HINT: Final = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
     "fields"
@@ -50,14 +50,15 @@ class CelDevice(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeviceSelector:
-    """A compiled expression. `problem` is why it cannot be evaluated, or ""."""
+    """A compiled expression. `problem` is why it cannot be evaluated, or "", and `steps` what an evaluation costs."""
 
-    __slots__ = ("_answers", "_program", "_reads", "problem")
+    __slots__ = ("_answers", "_program", "_reads", "problem", "steps")
 
     def __init__(self, expression: str) -> None:
         self._answers: dict[object, bool | str] = {}
         self._program: Any = None
         self._reads = AttributeReads(None, frozenset())
+        self.steps = 0
         self.problem = self._compile(expression)
 
     @property
@@ -69,7 +70,7 @@ class DeviceSelector:
         """Returns whether the device matches, or the error of the evaluation as a text."""
         if device.problem:
             return device.problem
-        shape = self._shape(device)
+        shape = self.shape(device)
         known = self._answers.get(shape)
         if known is None:
             if len(self._answers) >= MAX_ANSWERS:
@@ -81,7 +82,7 @@ class DeviceSelector:
         if len(expression) > MAX_LENGTH:
             return f"the expression has {len(expression)} characters, more than {MAX_LENGTH}"
         found = tokens(expression)
-        expensive = too_expensive(found, CALLBACKS)
+        self.steps, expensive = expense(found, CALLBACKS)
         if expensive:
             return f"the expression is too expensive: {expensive}"
         try:
@@ -94,7 +95,7 @@ class DeviceSelector:
         self._program, self._reads = program, attribute_reads(found)
         return ""
 
-    def _shape(self, device: CelDevice) -> object:
+    def shape(self, device: CelDevice) -> object:
         """Returns a key that is equal for devices that the expression cannot tell apart."""
         read = self._reads.names
         if read is None:

@@ -13,6 +13,7 @@ from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.member_constraints import MemberRelation
 from kubenexus.framework.verdict import Code
+from kubenexus.plan.diagnose import not_looked_at
 from kubenexus.plan.gang.assign_members import MemberAssigner, NotAssignable
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, MemberError
 from kubenexus.plan.gang.gang_limits import GANG_LIMITS, MAX_MEMBERS, GangLimitError, too_many_members
@@ -81,6 +82,25 @@ class GangPlanner:
         failure = self._failure(member_classes, snapshot, view) or self._hopeless(job, member_classes, snapshot, view)
         if failure is not None:
             return GangResult(refusal=failure)
+        result = self._solve(job, member_classes, snapshot, within, budget=budget, view=view, promised=promised)
+        if not result.placements:
+            for said in [not_looked_at(each.classified, columns) for each in member_classes]:
+                if said:  # there may be other nodes: the gang is tried again soon
+                    return GangResult(refusal=PodResult(Code.ERROR, Diagnosis(columns.count), error=said))
+        return result
+
+    def _solve(
+        self,
+        job: Job,
+        member_classes: list[MemberClass],
+        snapshot: Snapshot,
+        within: Any,
+        *,
+        budget: WorkBudget,
+        view: JobView,
+        promised: frozenset[str],
+    ) -> GangResult:
+        columns = snapshot.nodes
         ties = member_constraints(member_classes, columns)
         for member_class in member_classes:
             count_capacity(

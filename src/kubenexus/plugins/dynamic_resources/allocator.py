@@ -2,13 +2,12 @@
 
 Claims, requests and alternatives are tried in their order, devices in that of driver, pool and slice; the first
 solution counts. The search is exhaustive. It skips a device that is interchangeable with one that failed at the same
-place, since it would fail, too. Its work is counted: beyond `MAX_STEPS` devices the attempt ends with an error.
+place, since it would fail, too. Its work is counted: beyond `work.MAX_STEPS` the attempt ends with an error.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kubenexus.api.cel.selector import CelDevice
 from kubenexus.api.devices.resource_claim import MAX_RESULTS
 from kubenexus.api.quantity import Quantity
 from kubenexus.plugins.dynamic_resources.candidates import Candidate
@@ -22,11 +21,11 @@ from kubenexus.plugins.dynamic_resources.claim_requests import (
 from kubenexus.plugins.dynamic_resources.constraints import ConstraintState
 from kubenexus.plugins.dynamic_resources.counters import NodeCounters
 from kubenexus.plugins.dynamic_resources.tolerations import tolerated
+from kubenexus.plugins.dynamic_resources.work import DEVICE, STATE, SelectorAnswers, Work
 from kubenexus.state.claims.allocated import AllocatedDevices, DeviceId
-from kubenexus.state.claims.device import cel_device
 from kubenexus.state.claims.pools import Pool
 
-MAX_STEPS: Final = 20_000  # devices looked at for one node, 1 to 2 us each
+_TAKE: Final = 4  # steps, to take a device on trial
 MAX_CHOICES: Final = 600  # requests and devices of one pod: each is a frame of the search
 
 
@@ -66,10 +65,15 @@ def allocate(
     candidates: Sequence[Candidate],
     allocated: AllocatedDevices,
     node: Place,
+    work: Work,
 ) -> Found | None:
     """Returns devices for all claims, or None if the node lacks them. `pools` are all of the node, `candidates` the
-    devices of the usable ones. Raises ClaimError or NotOnNode."""
-    return _Search(claims, pools, candidates, allocated, node).run()
+    devices of the usable ones. `work` is what other searches may still spend. Raises ClaimError or NotOnNode."""
+    own = Work()
+    try:
+        return _Search(claims, pools, candidates, allocated, node, own).run()
+    finally:
+        work.spend(own.spent + STATE + DEVICE * len(candidates))
 
 
 class _Search:
@@ -82,19 +86,19 @@ class _Search:
         candidates: Sequence[Candidate],
         allocated: AllocatedDevices,
         node: Place,
+        work: Work,
     ) -> None:
         self._claims = claims
         self._pools = pools
         self._candidates = candidates
         self._allocated = allocated
         self._node = node
-        self._steps = MAX_STEPS
+        self._work, self._answers = work, SelectorAnswers(work)
         self._taken: dict[DeviceId, list[int]] = {}  # whole devices, and the claims that take them
         self._shares: dict[DeviceId, list[dict[str, int]]] = {}
         self._counters = NodeCounters(pools, allocated)
         self._constraints = [[ConstraintState(each) for each in claim.constraints] for claim in claims]
         self._selectable: dict[tuple[int, int], bool] = {}
-        self._seen: dict[int, CelDevice] = {}
         self._every: dict[int, list[int]] = {}  # by request: the devices of one that asks for all
         self._choices: list[list[Choice]] = [[] for _ in claims]
         self._alternatives: dict[tuple[int, int], int] = {}
@@ -224,8 +228,8 @@ class _Search:
         return found
 
     def _count(self) -> None:
-        self._steps -= 1
-        if self._steps < 0:
+        self._work.spend(1)
+        if self._work.ended:
             raise ClaimError("allocating devices takes too many steps: the claims have too many combinations")
 
     def _in_use(self, device: DeviceId, c: int, request: CompiledRequest) -> bool:
@@ -246,10 +250,8 @@ class _Search:
         for each in request.selectors:
             if each.selector.problem:
                 raise ClaimError(f"{each.subject}: CEL compile error: {each.selector.problem}")
-            seen = self._seen.get(position)
-            if seen is None:
-                seen = self._seen[position] = cel_device(candidate.device, candidate.id[0])
-            answer = each.selector.matches(seen)
+            answer = self._answers.matches(each.selector, candidate.device, candidate.id[0])
+            self._count()
             if isinstance(answer, str):
                 raise ClaimError(f"{each.subject} on device {name}: CEL runtime error: {answer}")
             if not answer:
@@ -278,6 +280,7 @@ class _Search:
         """Takes a device on trial, unless it is in use, lacks counters, is tainted or breaks a constraint."""
         candidate, claim = self._candidates[position], self._claims[c]
         traits, id = candidate.device.traits, candidate.id
+        self._work.spend(_TAKE + len(self._constraints[c]))
         if self._in_use(id, c, request) and not (request.admin and traits.shared):
             return False
         counted = bool(traits.consumes) and not (traits.shared and self._is_shared(id))

@@ -1,7 +1,8 @@
 """The devices that a node offers, flat and in the order in which they are tried.
 
 Two nodes whose pools have equal shapes get equal answers, but for the names in them. A shape has what the claims can
-read of a device: not its name, and not its UUID.
+read of a device: not its name, and not its UUID. Of an attribute that only constraints read it has which devices have
+equal values, since PCI roots and the like can be different on every node.
 """
 
 import functools
@@ -12,17 +13,21 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from kubenexus.api.cel.attribute_reads import Read
+from kubenexus.plugins.dynamic_resources.claim_requests import EQUAL
+from kubenexus.plugins.dynamic_resources.constraints import COMPARED
 from kubenexus.state.claims.allocated import AllocatedDevices, DeviceId
-from kubenexus.state.claims.device import Names, PoolDevice
+from kubenexus.state.claims.device import Names, PoolDevice, Value
 from kubenexus.state.claims.pools import Pool, PoolSlice
 
 Reads: TypeAlias = frozenset[Read] | None
+_Name: TypeAlias = tuple[str, str]  # domain and name of an attribute
+_MAX_PATTERNS: Final = 1 << 16
 
 
 class PoolShape:
     """What claims can read of a pool. One object for all pools that are equal in that."""
 
-    def __init__(self, pool: Pool, wanted: list[tuple[str, str]] | None) -> None:
+    def __init__(self, pool: Pool, wanted: Sequence[_Name] | None) -> None:
         self._pool, self._wanted = pool, wanted
 
     @functools.cached_property
@@ -46,10 +51,10 @@ class ShapeTable:
 
     def __init__(self, reads: Reads) -> None:
         self._shapes: dict[Any, PoolShape] = {}
-        self._wanted = (
-            None if reads is None else sorted((each.domain, each.name) for each in reads if each.map == "attributes")
-        )
+        self._wanted = None if reads is None else _names(reads, "attributes")
+        self._equal = () if reads is None else _names(reads, EQUAL)
         self._readers: dict[Names, Callable[[tuple[int, ...]], Any]] = {}
+        self._patterns: dict[int, Any] = {}  # by number of a pool's values of an attribute
 
     def of(self, pool: Pool) -> PoolShape:
         """Returns the shape of a pool."""
@@ -60,9 +65,31 @@ class ShapeTable:
             if reader is None:
                 reader = self._readers[codes.names] = self._reader(codes.names)
             read = reader(codes.attributes)
+            if self._equal:
+                read = (read, tuple([self._pattern(pool, codes.names.positions.get(each)) for each in self._equal]))
         known = self._shapes.get((codes.rest, read))
         if known is None:
-            known = self._shapes[codes.rest, read] = PoolShape(pool, self._wanted)
+            wanted = None if self._wanted is None else (*self._wanted, *self._equal)
+            known = self._shapes[codes.rest, read] = PoolShape(pool, wanted)
+        return known
+
+    def joint(self, pools: Sequence[Pool]) -> Any:
+        """Returns which devices of several pools have equal values of the attributes that constraints read."""
+        if not self._equal or len(pools) < 2:
+            return None
+        devices = [device for pool in pools for each in pool.slices for device in each.devices]
+        return tuple([pattern([device.attribute(*name) for device in devices]) for name in self._equal])
+
+    def _pattern(self, pool: Pool, position: int | None) -> Any:
+        if position is None:
+            return None
+        code = pool.codes.attributes[position]
+        known = self._patterns.get(code)
+        if known is None:
+            if len(self._patterns) >= _MAX_PATTERNS:
+                self._patterns.clear()
+            values = [device.values[position] for each in pool.slices for device in each.devices]
+            known = self._patterns[code] = pattern(values)
         return known
 
     def _reader(self, names: Names) -> Callable[[tuple[int, ...]], Any]:
@@ -76,7 +103,23 @@ class ShapeTable:
         return lambda codes: tuple([None if position is None else codes[position] for position in found])
 
 
-def _key(found: PoolSlice, device: PoolDevice, wanted: list[tuple[str, str]] | None) -> Any:
+def _names(reads: frozenset[Read], map: str) -> tuple[_Name, ...]:
+    return tuple(sorted((each.domain, each.name) for each in reads if each.map == map))
+
+
+def pattern(values: Sequence[Value | None]) -> tuple[Any, ...]:
+    """Returns which values are equal: for each the position of the first that equals it. Lists, which constraints do
+    not compare, stay as they are."""
+    first: dict[Any, Any] = {None: None}
+    return tuple(
+        [
+            first.setdefault(value, value if value is not None and value[0] not in COMPARED else position)
+            for position, value in enumerate(values)
+        ]
+    )
+
+
+def _key(found: PoolSlice, device: PoolDevice, wanted: Sequence[_Name] | None) -> Any:
     values: Any = (device.names, device.values)
     if wanted is not None:
         values = tuple([device.attribute(*each) for each in wanted])

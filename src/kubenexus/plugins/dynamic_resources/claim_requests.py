@@ -4,7 +4,7 @@ Compiled once for a set of claims, whatever the node. Errors have kube-scheduler
 which only its own pod reports.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -24,6 +24,9 @@ from kubenexus.api.devices.resource_claim import (
 )
 from kubenexus.base.errors import truncated
 
+EQUAL: Final = "equal"  # in a Read: not the value of the attribute counts, but which devices have equal ones
+MAX_EXPRESSIONS: Final = 32_000  # characters of the selectors of a pod, each with 100 more: 2 us to compile each
+_OF_EXPRESSION: Final = 100
 MAX_CLAIMS: Final = 16  # of a pod that are allocated together
 MAX_TOGETHER: Final = 64  # of the members of a gang on one node
 
@@ -89,7 +92,7 @@ class CompiledClaim(msgspec.Struct, frozen=True, gc=False):
     @property
     def reads(self) -> frozenset[Read] | None:
         """What selectors and constraints read of devices, or None for everything."""
-        found: set[Read] = {Read("attributes", each.domain, each.name) for each in self.constraints}
+        found: set[Read] = {Read(EQUAL, each.domain, each.name) for each in self.constraints}
         for alternatives in self.requests:
             for request in alternatives:
                 for each in request.selectors:
@@ -106,7 +109,20 @@ def compile_claims(
     """Compiles claims, each with its key. Raises ClaimError."""
     if len(claims) > most:
         raise ClaimError(f"the pod has {len(claims)} resource claims, more than {most}")
+    expressions = {each for _, spec in claims for each in _expressions(spec, classes)}
+    length = sum(len(each) + _OF_EXPRESSION for each in expressions)
+    if length > MAX_EXPRESSIONS:
+        what = f"{len(expressions)} selectors with {length - _OF_EXPRESSION * len(expressions)} characters"
+        raise ClaimError(f"the claims of the pod have {what}, which are too many to compile")
     return tuple([_claim(key, spec, classes) for key, spec in claims])
+
+
+def _expressions(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Iterator[str]:
+    for request in spec.devices.requests:
+        for each in request.first_available or (request.exactly or ExactDeviceRequest(),):
+            of_class = classes.get(each.device_class_name)
+            selectors = (*each.selectors, *(() if of_class is None else of_class.spec.selectors))
+            yield from (selector.cel.expression for selector in selectors if selector.cel is not None)
 
 
 def _claim(key: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> CompiledClaim:

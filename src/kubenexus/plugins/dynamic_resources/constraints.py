@@ -6,7 +6,7 @@ A constraint that a device breaks stays broken whatever is added, so the search 
 from kubenexus.plugins.dynamic_resources.claim_requests import CompiledConstraint, CompiledRequest
 from kubenexus.state.claims.device import PoolDevice, Value
 
-_COMPARED = ("s", "i", "b", "v")
+COMPARED = ("s", "i", "b", "v")
 
 
 class ConstraintState:
@@ -34,6 +34,6 @@ class ConstraintState:
             self._values.pop()
 
     def _allows(self, value: Value) -> bool:
-        if value[0] not in _COMPARED:  # lists are not compared
+        if value[0] not in COMPARED:  # lists are not compared
             return False
         return value not in self._values if self.constraint.distinct else value == self._values[0]

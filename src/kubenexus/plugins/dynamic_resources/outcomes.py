@@ -16,28 +16,31 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.verdict import MAX_REASONS
 from kubenexus.plugins.dynamic_resources.allocator import Found, NotOnNode, Place, allocate
 from kubenexus.plugins.dynamic_resources.candidates import Candidate, Reads, candidates_at, node_candidates
-from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, CompiledClaim
+from kubenexus.plugins.dynamic_resources.claim_requests import EQUAL, ClaimError, CompiledClaim
 from kubenexus.plugins.dynamic_resources.counting import DeviceCounts, countable_requests
 from kubenexus.plugins.dynamic_resources.pod_claims import score_of
 from kubenexus.plugins.dynamic_resources.results import allocations
 from kubenexus.plugins.dynamic_resources.row_states import RowStates, distinct
+from kubenexus.plugins.dynamic_resources.work import Work
 from kubenexus.state.nodes import NodeColumns
 
-_MAX_OUTCOMES: Final = 4096
+_SPARE: Final = 4096  # outcomes that are kept beyond one for each row
+_BYTES: Final = 1024  # of an outcome, with the devices that were found
 Rows = NDArray[np.int64]
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What the claims of a class get on a row: devices (`found`), nothing, or an error. `elsewhere`: the reason that
-    is the node's alone. `score` is that of the alternatives that were taken."""
+    is the node's alone. `later`: the node was not looked at. `score` is that of the alternatives that were taken."""
 
     found: Found | None = None
     error: str = ""
     elsewhere: str = ""
+    later: bool = False
     score: int = 0
 
 
-_NOTHING: Final = Outcome()
+_NOTHING, _LATER = Outcome(), Outcome(later=True)
 
 
 class ClaimOutcomes:
@@ -52,17 +55,23 @@ class ClaimOutcomes:
         self._columns: NodeColumns | None = None
         self._generation = 0
         self._outcomes: dict[tuple[int, int], Outcome] = {}
+        self._work = Work()
 
     def refusals(self, rows: Rows, columns: NodeColumns) -> Iterator[tuple[Rows, Outcome]]:
-        """Yields the positions in `rows` that have no devices for the claims, with the outcome that they share."""
+        """Yields the positions in `rows` that have no devices for the claims, with the outcome that they share. Looks
+        at as many rows that are new as one attempt may; the next call goes on with the others."""
         states = self._refreshed(columns)
+        self._work = Work()
         left: Rows = np.arange(len(rows))
         if self._countable:
-            enough, known = self._counts.decide(rows, states)
+            enough, known = self._counts.decide(rows, states, self._work)
             short = np.flatnonzero(known & ~enough)
             if len(short):
                 yield short, _NOTHING
-            left = np.flatnonzero(~known)
+            looked = self._counts.looked_at(rows, states)
+            left = np.flatnonzero(~known if looked is None else looked & ~known)
+            if looked is not None and not looked.all():
+                yield np.flatnonzero(~looked), _LATER
         if len(left):
             for positions, outcome in self._searched_refusals(rows[left], states, columns):
                 yield left[positions], outcome
@@ -73,24 +82,24 @@ class ClaimOutcomes:
         enough = self._counts.decide_one(row, states) if self._countable else None
         if enough is not None:
             return None if enough else _NOTHING
-        outcome = self._known(row, states, columns)
+        outcome = self._known(row, states, columns, Work())
         if outcome.error:
-            outcome = self._search(row, states, columns)
+            outcome = self._search(row, states, columns, Work())
         return outcome if outcome.found is None else None
 
     def scores(self, rows: Rows, columns: NodeColumns) -> IntColumn:
-        """Returns the score of each row, 0 where there are no devices."""
+        """Returns the score of each row, 0 where there are no devices, or `refusals` has not looked at the row."""
         states = self._refreshed(columns)
         examples, which = distinct(states, rows)
-        found = [self._known(row, states, columns).score for row in examples.tolist()]
+        found = [self._known(row, states, columns, self._work).score for row in examples.tolist()]
         return np.array(found, np.int64)[which] if found else np.zeros(0, np.int64)
 
     def allocations(self, row: int, columns: NodeColumns) -> list[AllocationResult] | str:
         """Returns the allocation of each claim on a row, or why there is none."""
         states = self._refreshed(columns)
-        outcome = self._known(row, states, columns)
+        outcome = self._known(row, states, columns, Work())
         if outcome.error:
-            outcome = self._search(row, states, columns)
+            outcome = self._search(row, states, columns, Work())
         if outcome.found is None:
             return outcome.error or outcome.elsewhere
         chosen = (choice.candidate for choices in outcome.found.choices for choice in choices)
@@ -99,6 +108,12 @@ class ClaimOutcomes:
             return allocations(self.claims, outcome.found, candidates, columns.claims.classes, columns.names[row])
         except ClaimError as error:
             return str(error)
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that this object takes, about."""
+        states = 0 if self._states is None else self._states.held_bytes
+        return states + _BYTES * len(self._outcomes)
 
     def _refreshed(self, columns: NodeColumns) -> RowStates:
         """Returns the states of the rows, up to date, shared with the classes whose claims read the same."""
@@ -118,7 +133,7 @@ class ClaimOutcomes:
         examples, which = distinct(states, rows)
         refused: dict[Outcome, list[int]] = {}
         for i, row in enumerate(examples.tolist()):
-            outcome = self._known(row, states, columns)
+            outcome = self._known(row, states, columns, self._work)
             if outcome.found is None:
                 refused.setdefault(outcome, []).append(i)
         for outcome, positions in refused.items():
@@ -127,27 +142,31 @@ class ClaimOutcomes:
             alike = np.flatnonzero(mask[which])
             if outcome.error:  # it names devices: each row has its own, as far as they can be reported
                 for position in alike[:MAX_REASONS].tolist():
-                    yield np.array([position]), self._search(int(rows[position]), states, columns)
-                alike = alike[MAX_REASONS:]
+                    if self._work.ended:
+                        break
+                    yield np.array([position]), self._search(int(rows[position]), states, columns, self._work)
+                    alike = alike[1:]
             if len(alike):
                 yield alike, outcome
 
-    def _known(self, row: int, states: RowStates, columns: NodeColumns) -> Outcome:
+    def _known(self, row: int, states: RowStates, columns: NodeColumns, work: Work) -> Outcome:
         key = states.shapes.item(row), states.held.item(row)
         known = self._outcomes.get(key)
         if known is None:
-            known = self._search(row, states, columns)
-            if len(self._outcomes) >= _MAX_OUTCOMES:
+            if work.ended:
+                return _LATER
+            known = self._search(row, states, columns, work)
+            if len(self._outcomes) >= columns.size + _SPARE:
                 self._outcomes.clear()
             self._outcomes[key] = known
         return known
 
-    def _search(self, row: int, states: RowStates, columns: NodeColumns) -> Outcome:
+    def _search(self, row: int, states: RowStates, columns: NodeColumns, work: Work) -> Outcome:
         pools, shapes = states.pools(row)
         place = Place(columns.names[row], columns.labels.of_row(row))
         candidates: Sequence[Candidate] = node_candidates(pools, shapes, columns.claims.allocated)
         try:
-            found = allocate(self.claims, pools, candidates, columns.claims.allocated, place)
+            found = allocate(self.claims, pools, candidates, columns.claims.allocated, place, work)
         except ClaimError as error:
             return Outcome(error=str(error))
         except NotOnNode as reason:
@@ -165,4 +184,5 @@ def _joint_reads(claims: Sequence[CompiledClaim]) -> Reads:
         if each.reads is None:
             return None
         found |= each.reads
-    return frozenset(found)
+    # A value that is read says which devices have equal ones, too.
+    return frozenset(each for each in found if each.map != EQUAL or each._replace(map="attributes") not in found)

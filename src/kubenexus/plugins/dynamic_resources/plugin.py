@@ -45,6 +45,11 @@ class DynamicResources:
     AWAY = Reason("resourceclaim not available on the node", Code.UNRESOLVABLE)
     STALE = Reason("cannot schedule extended resource claim", Code.UNRESOLVABLE)
     NO_RESOURCE = Reason("cannot fit resource", Code.UNRESOLVABLE)
+    LATER = Reason(
+        "the devices have not been looked at yet: selectors or constraints of the claims tell too many nodes apart",
+        Code.ERROR,
+        unfinished=True,
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
@@ -58,6 +63,10 @@ class DynamicResources:
         if point == "score" and not self._has_alternatives(pod, nodes):
             return 0
         return nodes.node_changes.mark, nodes.claims.version, nodes.claims.changes.mark
+
+    def held_bytes(self, pod: PodClass, nodes: NodeColumns) -> int:
+        found: dict[Any, ClaimOutcomes | str] = pod.cached(self.name, dict)
+        return sum(each.held_bytes for each in found.values() if isinstance(each, ClaimOutcomes))
 
     def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
         if before is None or before[:2] != after[:2]:
@@ -141,6 +150,8 @@ class DynamicResources:
     def _refusal(self, outcome: Outcome) -> Reason:
         if outcome.error:
             return Reason(outcome.error, Code.ERROR)
+        if outcome.later:
+            return self.LATER
         return Reason(outcome.elsewhere, Code.UNRESOLVABLE) if outcome.elsewhere else self.NONE
 
     def _near(self, allocated: Sequence[ClaimState], nodes: Nodes) -> BoolColumn:

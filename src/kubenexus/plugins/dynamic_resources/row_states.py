@@ -20,6 +20,7 @@ from kubenexus.state.nodes import NodeColumns
 WORD: Final = 64  # devices of a node that a word holds; rows with more are searched
 _FEW: Final = 4  # rows up to which plain numbers are faster than NumPy
 _SPARE: Final = 4096  # numbers beyond one for each row, before all are given again
+_ROW_BYTES, _SHAPE_BYTES, _HELD_BYTES = 40, 1024, 512
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _NO_ROWS: Final = np.zeros(0, np.int64)
 
@@ -59,6 +60,11 @@ class RowStates:
     def pools(self, row: int) -> tuple[tuple[Pool, ...], tuple[PoolShape, ...]]:
         """Returns the pools of a row, and their shapes."""
         return self._pools[row], self._shapes[self.shapes.item(row)]
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that this object takes, about."""
+        return _ROW_BYTES * len(self.shapes) + _SHAPE_BYTES * len(self._shapes) + _HELD_BYTES * len(self._held_numbers)
 
     def _changed_rows(self, columns: NodeColumns) -> Iterable[int]:
         version, allocated, nodes = self._marks
@@ -105,9 +111,10 @@ class RowStates:
         if any(pool.selects_by_device for pool in pools):
             # Devices with nodes of their own: which of them a node can use follows from its name and labels.
             own = (columns.names[row], tuple(sorted(columns.labels.of_row(row).items())))
-        number = self._shape_numbers.get((shapes, own))
+        key = (shapes, own, self._table.joint(pools))
+        number = self._shape_numbers.get(key)
         if number is None:
-            number = self._shape_numbers[shapes, own] = len(self._shapes)
+            number = self._shape_numbers[key] = len(self._shapes)
             self._shapes.append(shapes)
             self.examples.append(pools)
         return number

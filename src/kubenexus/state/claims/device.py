@@ -5,11 +5,12 @@ Of 40,000 devices nearly all have the same attribute names, taints and capacitie
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kubenexus.api.cel.attribute_reads import Read
 from kubenexus.api.cel.selector import CelDevice, cel_quantity, cel_value
 from kubenexus.api.core import NodeSelector
 from kubenexus.api.devices.resource_slice import BasicDevice, DeviceAttribute, DeviceCapacity, DeviceTaint, SliceDevice
@@ -98,16 +99,23 @@ def pool_device(device: SliceDevice, driver: str) -> PoolDevice:
     return PoolDevice(device.name, names, tuple(found.values()), _traits(content), problem)
 
 
-def cel_device(device: PoolDevice, driver: str) -> CelDevice:
-    """Returns the device as selectors see it."""
+def cel_device(device: PoolDevice, driver: str, reads: Collection[Read] | None) -> CelDevice:
+    """Returns the device as a selector that reads this much sees it; None: everything."""
     attributes: dict[str, dict[str, Any]] = {}
-    if not device.problem:
+    capacity: dict[str, dict[str, Any]] = {}
+    if device.problem:
+        return CelDevice(driver, device.traits.shared, attributes, capacity, device.problem)
+    if reads is None:
         for (domain, name), position in device.names.positions.items():
             attributes.setdefault(domain, {})[name] = _cel(device.values[position])
-    capacity: dict[str, dict[str, Any]] = {}
-    for key, held in device.traits.capacity.items():
-        domain, name = _qualified(key, driver)
-        capacity.setdefault(domain, {})[name] = cel_quantity(held.value)
+    for read in reads or ():
+        value = device.attribute(read.domain, read.name) if read.map == "attributes" else None
+        if value is not None:
+            attributes.setdefault(read.domain, {})[read.name] = _cel(value)
+    if reads is None or any(read.map != "attributes" for read in reads):
+        for key, held in device.traits.capacity.items():
+            domain, name = _qualified(key, driver)
+            capacity.setdefault(domain, {})[name] = cel_quantity(held.value)
     return CelDevice(driver, device.traits.shared, attributes, capacity, device.problem)
 
 

@@ -1,0 +1,60 @@
+"""`Work`: what one attempt may still spend on looking at devices, and `SelectorAnswers`, which spend it.
+
+The unit is the step: a device looked at in a search, about a microsecond. A pod class whose selectors or constraints
+tell all nodes apart would cost seconds at 5,000 nodes. So an attempt looks at as many nodes as its steps last, and the
+next one goes on from there.
+"""
+
+from typing import Final
+
+from kubenexus.api.cel.selector import DeviceSelector
+from kubenexus.state.claims.device import PoolDevice, cel_device
+
+MAX_STEPS: Final = 20_000  # of one attempt, and of one search: an attempt ends with the search that exceeds it
+STATE: Final = 40  # for a state of a node, whatever its devices
+DEVICE: Final = 2  # for each of them
+
+
+class Work:
+    """The steps that are left."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+
+    @property
+    def spent(self) -> int:
+        return MAX_STEPS - self.left
+
+    @property
+    def halved(self) -> bool:
+        """Whether half is spent. Counting stops there: the other half is for rows that it does not decide."""
+        return self.left <= MAX_STEPS // 2
+
+    @property
+    def ended(self) -> bool:
+        return self.left <= 0
+
+
+class SelectorAnswers:
+    """What selectors say about the devices of one node. Devices that a selector cannot tell apart cost once."""
+
+    __slots__ = ("_known", "_work")
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._known: dict[tuple[DeviceSelector, object], bool | str] = {}
+
+    def matches(self, selector: DeviceSelector, device: PoolDevice, driver: str) -> bool | str:
+        """Returns whether a device matches, or the error of the evaluation."""
+        seen = cel_device(device, driver, selector.reads)
+        key = (selector, seen.problem or selector.shape(seen))
+        known = self._known.get(key)
+        if known is None:
+            self._work.spend(selector.steps)
+            known = self._known[key] = selector.matches(seen)
+        return known
