@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubenexus.testing.controlplane import ClusterClient, ControlPlane
+from kubenexus.base.clock import WallClock
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, ManagedProcess
 from tests.deploy.manifests import CHART, plain
 from tests.e2e.controlplane.build import CannotBuild
 from tests.e2e.helm import build
@@ -16,7 +17,10 @@ from tests.e2e.scheduling import Start, a_node, a_pod, make_nodes, placed, pods
 
 MANIFEST = CHART.parents[1] / "kubenexus-scheduler.yaml"
 HOME = "kubenexus-system"
+EXAMPLE = CHART.parents[2] / "examples" / "gangs" / "job.yaml"
+CLOCK, FIVE_MINUTES = WallClock(), 300.0
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+QUEUES = "queues.scheduling.kubenexus.io"
 CRD = "resourcereservations.scheduling.kubenexus.io"
 GANG = {"pod-group.scheduling.kubenexus.io/name": "eight", "pod-group.scheduling.kubenexus.io/min-available": "8"}
 
@@ -109,6 +113,67 @@ def test_a_gang_of_eight_runs_and_survives_an_upgrade_and_an_uninstall_leaves_no
         assert name in cluster.objects(CRDS), "kept, with the objects of users"
         cluster.delete(f"{CRDS}/{name}")
     assert placed(cluster.objects(pods(namespace))) == before
+
+
+def test_from_template_and_apply_to_a_running_gang_in_under_five_minutes_and_back(
+    helm: Helm,
+    plane: ControlPlane,
+    cluster: ClusterClient,
+    namespace: str,
+    controllers: ManagedProcess,
+    agents: Start,
+    scheduler: Start,
+    tmp_path: Path,
+) -> None:
+    """`helm template | kubectl apply`, a Job of eight by the controller manager, upgrade, `kubectl delete`. The image
+    cannot be pulled here, so the process that its pods would run is started with their account and configuration."""
+    before = everything(plane)
+    began = CLOCK.now()
+    agents("--nodes=2", "--cpu=8")
+    applied = applied_chart(helm, plane, tmp_path / "first.yaml")
+    account = plane.service_account_kubeconfig(HOME, "kubenexus-scheduler")
+    config = tmp_path / "config.yaml"
+    config.write_text(cluster.get(f"/api/v1/namespaces/{HOME}/configmaps/kubenexus-scheduler")["data"]["config.yaml"])
+    scheduler(f"--config={config}", "--leader-elect=true", kubeconfig=account)
+    plane.kubectl("apply", f"--namespace={namespace}", f"--filename={EXAMPLE}")
+    cluster.until(pods(namespace), lambda all: running(all) == 8, "a gang of eight runs", seconds=FIVE_MINUTES)
+    assert CLOCK.now() - began < FIVE_MINUTES
+    assert controllers.running
+
+    upgraded = applied_chart(helm, plane, tmp_path / "second.yaml", "--set=replicas=3,logLevel=2")
+    assert running(cluster.objects(pods(namespace))) == 8
+    plane.kubectl("delete", "--wait=true", "--timeout=60s", "--ignore-not-found", f"--filename={upgraded}")
+    assert applied != upgraded
+    crds = {f"customresourcedefinition.apiextensions.k8s.io/{name}" for name in (CRD, QUEUES)}
+    left = everything(plane) - before
+    for each in left & crds:
+        plane.kubectl("delete", each)
+    # The API server makes an APIService for the group of the CRDs, and removes it with them.
+    assert {each for each in left if "kubenexus" in each and not each.startswith("apiservice.")} == crds
+
+
+def applied_chart(helm: Helm, plane: ControlPlane, file: Path, *values: str) -> Path:
+    """Applies what `helm template` prints. Returns a file with all of it but the CRDs, which users keep."""
+    objects = helm.template("--set=namespace.create=true", *values)
+    objects.sort(key=lambda each: each["kind"] != "Namespace")
+    file.write_text(yaml.safe_dump_all(objects))
+    plane.kubectl("apply", "--validate=strict", f"--filename={file}")
+    file.write_text(yaml.safe_dump_all([each for each in objects if each["kind"] != "CustomResourceDefinition"]))
+    return file
+
+
+def everything(plane: ControlPlane) -> set[str]:
+    """Every object of every kind that can be listed, by kind and name, but those that come and go by themselves."""
+    kinds = plane.kubectl("api-resources", "--verbs=list", "--output=name").split()
+    skipped = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "pods", "jobs.batch"}
+    listed = plane.kubectl(
+        "get", ",".join(sorted(set(kinds) - skipped)), "--all-namespaces", "--output=name", "--ignore-not-found"
+    )
+    return set(listed.split())
+
+
+def running(objects: Any) -> int:
+    return sum(each["status"].get("phase") == "Running" for each in objects.values())
 
 
 EVERYTHING = [

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import yaml
 
 from kubenexus.app.watch.informers import WATCHED_KINDS
 from kubenexus.base.clock import WallClock
-from kubenexus.testing.controlplane import ClusterClient
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane
+from tests.e2e.conftest import MANIFEST
 
 HOME = "kubenexus-system"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{HOME}/deployments"
@@ -52,6 +55,18 @@ FORBIDDEN = [
     Deed("update", "leases", "coordination.k8s.io", HOME, "another"),
     Deed("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
 ]
+
+
+def test_kustomize_gives_the_same_objects(plane: ControlPlane) -> None:
+    folder = MANIFEST.parent
+    built = list(yaml.safe_load_all(plane.kubectl("kustomize", str(folder))))
+    files = [MANIFEST, folder / "resourcereservations.yaml", folder / "queues.yaml"]
+    given = [each for file in files for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+
+    def key(each: dict[str, Any]) -> tuple[str, str]:
+        return each["kind"], each["metadata"]["name"]
+
+    assert sorted(built, key=key) == sorted(given, key=key)
 
 
 def denied(cluster: ClusterClient, deeds: Iterable[Deed]) -> list[Deed]:

@@ -1,7 +1,9 @@
 """The webhook that the chart installs, behind the real API server: it refuses, warns and changes, and may be away."""
 
+import concurrent.futures
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,39 @@ def test_it_refuses_and_changes_objects_and_nothing_fails_when_it_is_away(
     assert ours(cluster) == set()
     left = [path for path in (*CONFIGURATIONS, SECRETS) if NAME in "".join(cluster.objects(path))]
     assert left == []
+
+
+def test_it_is_restarted_under_load(webhook: ManagedProcess, cluster: ClusterClient, namespace: str) -> None:
+    """While pods are created all the time: what is right is never refused, and what is wrong only ever by its own
+    message, or not at all while it is away."""
+    for path in CONFIGURATIONS:
+        cluster.until(path, lambda all: trusted(all[NAME]), "the API server trusts the certificate", seconds=60)
+    webhook.until(lambda: bool(refusal(cluster, namespace, labelled("bad", BAD))))
+    good, wrong = labelled("good", {"workload.kubenexus.io/type": "training"}), labelled("bad", BAD)
+    over = threading.Event()
+
+    def load() -> list[tuple[str, str]]:
+        said = []
+        while not over.is_set():
+            said.append((refusal(cluster, namespace, good), refusal(cluster, namespace, wrong)))
+        return said
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        loads = [threads.submit(load) for _ in range(4)]
+        for stop in (webhook.stop, webhook.kill):
+            webhook.until(lambda: bool(refusal(cluster, namespace, wrong)))
+            stop()
+            assert refusal(cluster, namespace, wrong) == ""
+            begun = webhook.said().count("Serving admission reviews")
+            webhook.start()
+            webhook.until(lambda count=begun: webhook.said().count("Serving admission reviews") > count)  # type: ignore[misc]
+        webhook.until(lambda: bool(refusal(cluster, namespace, wrong)))
+        over.set()
+        said = [pair for each in loads for pair in each.result(timeout=60)]
+    assert len(said) > 20
+    assert {right for right, _ in said} == {""}
+    assert {bool(answer) for _, answer in said} == {True, False}, "refused while it was there, stored while it was away"
+    assert all("label workload.kubenexus.io/type: must be one of" in answer for _, answer in said if answer)
 
 
 def test_an_upgrade_keeps_the_certificate_and_the_trust_in_it(

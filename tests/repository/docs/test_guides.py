@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from kubenexus.webhook.mutation import mutate_gang
-from tests.docs.blocks import ROOT
-from tests.docs.test_yaml import review
+from tests.repository.docs.blocks import ROOT
+from tests.repository.docs.test_yaml import review
 from tests.webhook.requests import MIN, NAME, applied
 
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = ("docs", "examples", "deploy")
 # Decisions of the past show what was, not what is.
 PAST = ROOT / "docs" / "adr"

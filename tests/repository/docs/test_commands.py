@@ -12,7 +12,7 @@ import click
 import pytest
 
 from kubenexus.cli import main
-from tests.docs.blocks import ROOT, Command, commands, simple_commands
+from tests.repository.docs.blocks import ROOT, Command, commands, simple_commands
 
 ALL = list(commands())
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from docsite import check, events, hooks, reference
-from tests.docs.blocks import ROOT
+from tests.repository.docs.blocks import ROOT
 
 DOCS = ROOT / "docs"
 # Tags that only mkdocs can resolve, such as the name of a function.
@@ -36,7 +36,8 @@ def test_every_reason_of_an_event_has_a_meaning() -> None:
 
 def test_every_page_is_in_the_menu_once() -> None:
     menu = pages(CONFIG["nav"])
-    assert sorted(menu) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+    there = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+    assert sorted(menu) == there, "a new page needs a line in the nav of mkdocs.yml"
 
 
 def test_nothing_of_another_host_is_named() -> None:
@@ -51,7 +52,12 @@ def test_nothing_of_another_host_is_named() -> None:
         pytest.param("docs/why.md", "[a](gangs.md#x)", "[a](gangs.md#x)", id="within docs"),
         pytest.param("docs/why.md", "[a](../Dockerfile)", "[a](repository/Dockerfile)", id="a file beside docs"),
         pytest.param("docs/adr/x.md", "[a](../../Makefile)", "[a](../repository/Makefile)", id="from a folder"),
-        pytest.param("docs/why.md", "[a](../tests/docs)", "[a](repository/tests/docs/index.md)", id="a folder"),
+        pytest.param(
+            "docs/why.md",
+            "[a](../tests/repository/docs)",
+            "[a](repository/tests/repository/docs/index.md)",
+            id="a folder",
+        ),
         pytest.param("CONTRIBUTING.md", "[a](docs/why.md)", "[a](../why.md)", id="from beside docs into it"),
         pytest.param("changes/x.md", "[a](docs/why.md)", "[a](../../why.md)", id="from a fragment of the changelog"),
         pytest.param("docs/why.md", "[a](https://x.org/y)", "[a](https://x.org/y)", id="not to another site"),

@@ -12,7 +12,7 @@ from kubenexus.config.v1 import KIND
 from kubenexus.plugins import BUILT_IN
 from kubenexus.webhook.admission import AdmissionRequest, GroupVersionKind
 from kubenexus.webhook.validation import ValidationSettings, validate
-from tests.docs.blocks import Block, blocks
+from tests.repository.docs.blocks import Block, blocks
 
 YAML = [each for each in blocks() if each.language in ("yaml", "yml")]
 KNOWN = {key for section in SECTIONS for entry in section.entries for key in entry.keys}
