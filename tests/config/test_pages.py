@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 OURS = (
     *("KubeNexus", "Coscheduling", "ResourceReservation", "GangPreemption"),
-    *("WorkloadAwareScoring", "TenantHardwareAffinityScore"),
+    *("Kueue", "WorkloadAwareScoring", "TenantHardwareAffinityScore"),
 )
 EXAMPLES = sorted((ROOT / "examples" / "config").glob("*.yaml"))
 
@@ -67,6 +67,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "maxPercent",
         "maxDuration",
         "writeObjects",
+        "admissionChecks",
         "cpuWeight",
         "memoryWeight",
         "gpuWeight",

@@ -9,7 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kubenexus.app.http.api.paths import PATHS, WHATIF
-from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS, Permission, required_permissions
+from kubenexus.app.permissions import (
+    KUEUE_PERMISSIONS,
+    OPTIONAL_PERMISSIONS,
+    SERVING_PERMISSIONS,
+    Permission,
+    required_permissions,
+)
 from kubenexus.app.watch.informers import WATCHED_KINDS
 from kubenexus.discovery.permissions import PERMISSIONS, key_expressions
 
@@ -54,6 +60,7 @@ def files() -> dict[str, str]:
     keys = "".join(f"{name}: '{expression}'\n" for name, expression in key_expressions().items())
     return {
         "cluster-role-rules.yaml": page(cluster_permissions()),
+        "kueue-role-rules.yaml": page(KUEUE_PERMISSIONS),
         "api-reader-rules.yaml": api_page(),
         "discovery-role-rules.yaml": page(PERMISSIONS),
         "discovery-keys.yaml": f"{HEAD}\n{keys}",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubenexus import __version__
-from kubenexus.app.permissions import OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS
+from kubenexus.app.permissions import KUEUE_PERMISSIONS, OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS
 from kubenexus.discovery.permissions import PERMISSIONS
 from kubenexus.observe.metric_table import TABLE
 from tests.deploy import role_rules
@@ -19,6 +19,7 @@ CHART = ROOT / "deploy" / "helm" / "kubenexus"
 SOURCES = ROOT / "src" / "kubenexus"
 ALERTS = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text(encoding="utf-8"))
+GRANTED = (*OPTIONAL_PERMISSIONS, *KUEUE_PERMISSIONS, *SERVING_PERMISSIONS)
 QUERIES = [each["expr"] for each in ALERTS] + [
     target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]
 ]
@@ -53,7 +54,7 @@ def writes_of(folder: Path) -> set[tuple[str, str]]:
 def test_every_call_in_the_code_is_in_the_role() -> None:
     from kubenexus.client import kinds
 
-    granted = {(each.verb, each.resource.plural) for each in (*OPTIONAL_PERMISSIONS, *SERVING_PERMISSIONS)}
+    granted = {(each.verb, each.resource.plural) for each in GRANTED}
     # In Roles of their own, or allowed to every user.
     granted |= {("get", "leases"), ("create", "leases"), ("update", "leases"), ("get", "configmaps")}
     granted |= {("create", "selfsubjectaccessreviews"), ("create", "pods")}  # its binding

@@ -64,6 +64,18 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
 }
 
+# With `admissionChecks` of the arguments `Kueue` alone.
+KUEUE_PERMISSIONS: Mapping[Permission, str] = dict.fromkeys(
+    (
+        Permission("get", kinds.KUEUE_WORKLOADS),
+        Permission("patch", kinds.KUEUE_WORKLOADS, "status"),
+        Permission("list", kinds.ADMISSION_CHECKS),
+        Permission("patch", kinds.ADMISSION_CHECKS, "status"),
+        Permission("list", kinds.RESOURCE_FLAVORS),
+    ),
+    "AdmissionChecks of the controller kubenexus.io/placement stay pending",
+)
+
 # To answer readers of /metrics, and to look whether the namespace of the lease exists.
 SERVING_PERMISSIONS: Sequence[Permission] = (
     Permission("create", kinds.TOKEN_REVIEWS),
@@ -95,7 +107,8 @@ async def missing_permissions(api: Api, permissions: Sequence[Permission]) -> li
 
 def losses(permissions: Iterable[Permission]) -> list[str]:
     """Returns what does not work without these permissions, each text once."""
-    return list(dict.fromkeys(OPTIONAL_PERMISSIONS[each] for each in permissions if each in OPTIONAL_PERMISSIONS))
+    lost = {**OPTIONAL_PERMISSIONS, **KUEUE_PERMISSIONS}
+    return list(dict.fromkeys(lost[each] for each in permissions if each in lost))
 
 
 def missing_permissions_error(permissions: Sequence[Permission]) -> KubeNexusError:

@@ -21,6 +21,7 @@ from kubenexus.app.flags import Flags
 from kubenexus.app.http.api.live_api import LiveApi
 from kubenexus.app.http.endpoints import HttpEndpoints
 from kubenexus.app.permissions import (
+    KUEUE_PERMISSIONS,
     OPTIONAL_PERMISSIONS,
     losses,
     missing_permissions,
@@ -42,6 +43,7 @@ from kubenexus.client.rate_limiter import RateLimiter
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import get
 from kubenexus.config import Configuration
+from kubenexus.config.kueue_settings import kueue_settings
 from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
 from kubenexus.state.digest import digest
@@ -194,10 +196,10 @@ class Process:
         terms = None if self._elector is None else self._elector.terms
         if terms is not None:
             await self._check_lease_namespace(terms)
-        missing = await missing_permissions(
-            self._client, [*required_permissions(WATCHED_KINDS, terms), *OPTIONAL_PERMISSIONS]
-        )
-        vital = [each for each in missing if each not in OPTIONAL_PERMISSIONS and each.resource not in OPTIONAL]
+        checks = kueue_settings(self._configuration.args).admission_checks
+        optional = {**OPTIONAL_PERMISSIONS, **(KUEUE_PERMISSIONS if checks else {})}
+        missing = await missing_permissions(self._client, [*required_permissions(WATCHED_KINDS, terms), *optional])
+        vital = [each for each in missing if each not in optional and each.resource not in OPTIONAL]
         if vital:
             raise missing_permissions_error(vital)
         if missing:

@@ -31,7 +31,13 @@ def queue_profile(
     gates = tuple(gates)
     depends_on_owners = planner.profile_plugins.depends_on_owners
     columns, reservations = ledger.nodes, ledger.reservations
-    terms, tenants, queues = columns.pods.terms, columns.tenants, ledger.queues
+    terms, tenants, queues, kueue = columns.pods.terms, columns.tenants, ledger.queues, ledger.kueue_workloads
+
+    def limit_scope(pod: Pod) -> str:
+        """Returns what the limits of queues depend on besides requests: the namespace, and whether Kueue admitted the
+        pod."""
+        namespace, admitted = pod.metadata.namespace, kueue.admits(pod) if queues.is_active else 0
+        return f"{namespace} {admitted}" if admitted else namespace
 
     def sign(pod: Pod) -> bytes:
         signature, namespace = planner.class_cache.short_signature(pod, columns), pod.metadata.namespace
@@ -42,11 +48,11 @@ def queue_profile(
             return signature
         # The namespace avoids nodes that others may use, terms of other namespaces may select its pods, or it has turns
         # and limits of its own.
-        return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
+        return b"%b in %b %b" % (signature, limit_scope(pod).encode(), repr(term_scope).encode())
 
     def scope(pod: Pod) -> tuple[tuple[int, ...], str, str]:
         namespace = pod.metadata.namespace
-        return terms.scope(namespace), tenants.scope(pod), namespace if queues.is_active else ""
+        return terms.scope(namespace), tenants.scope(pod), limit_scope(pod) if queues.is_active else ""
 
     def owners() -> int:
         return columns.default_selectors.version if depends_on_owners else 0

@@ -24,6 +24,7 @@ from kubenexus.app.gangs.completion_markers import CompletionMarkers
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
+from kubenexus.app.kueue.admission_checks import admission_check_controller
 from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.preemption.policies import profile_rules
@@ -56,6 +57,7 @@ from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
+from kubenexus.config.kueue_settings import kueue_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings
 from kubenexus.config.reservation_settings import reservation_settings
 from kubenexus.config.tenant_settings import tenant_settings
@@ -228,7 +230,10 @@ class Scheduler:
             options=options.loop,
             on_refused=self.claims.on_refused,
         )
-        self.ledger_auditor = LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup)
+        self.ledger_auditor, self.admission_checks = (
+            LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup),
+            admission_check_controller(kueue_settings(configuration.args), GuardedApi(api, self.guard), self, clock),
+        )
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -249,6 +254,7 @@ class Scheduler:
             tasks.create_task(self.stale_gangs.run())
             tasks.create_task(self.preemption.run())
             tasks.create_task(self.dependency_lookups.run())
+            tasks.create_task(self.admission_checks.run())
 
     def postpone(self, jobs: Iterable[SlowJob]) -> None:
         """Moves these jobs behind all others: their decisions took too long in an earlier process."""

@@ -269,9 +269,21 @@ class ResourceReservationArgs(Args):
     write_objects: bool = True
 
 
+class KueueArgs(Args):
+    """What the scheduler does beside Kueue, besides placing what Kueue admits.
+
+    admissionChecks   whether it answers AdmissionChecks of the controller `kubenexus.io/placement`: a Workload is Ready
+                      once all its pods have a place. It then writes the status of Workloads.
+    """
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    admission_checks: bool = False
+
+
 SETTINGS: Final = "KubeNexus"  # the name of `KubeNexusArgs` in `pluginConfig`
 GANGS: Final = "Coscheduling"
 RESERVATIONS: Final = "ResourceReservation"
+KUEUE: Final = "Kueue"
 KINDS: Final[Mapping[str, type[Args]]] = {
     kind.__name__.removesuffix("Args"): kind
     for kind in (
@@ -287,6 +299,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         CoschedulingArgs,
         GangPreemptionArgs,
         ResourceReservationArgs,
+        KueueArgs,
         WorkloadAwareScoringArgs,
         TenantHardwareAffinityScoreArgs,
     )

@@ -281,6 +281,7 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, FieldPath], None]]] = {
     kinds.CoschedulingArgs: _coscheduling,
     kinds.GangPreemptionArgs: _gang_preemption,
     kinds.ResourceReservationArgs: _resource_reservation,
+    kinds.KueueArgs: lambda args, place: None,
     kinds.WorkloadAwareScoringArgs: validate_placement_args.workload_aware,
     kinds.TenantHardwareAffinityScoreArgs: validate_placement_args.tenant_hardware,
 }

@@ -18,6 +18,7 @@ from kubenexus.api.workloads import (
 )
 from kubenexus.state.devices.inventory import DeviceInventory
 from kubenexus.state.disruption_budgets import DisruptionBudgets
+from kubenexus.state.kueue_workloads import KueueWorkloads
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.reservations.objects import ReservationObjects
@@ -33,6 +34,7 @@ class ClusterObjects:
         self.nodes = NodeColumns(tenants)
         self.generation = 0
         self.groups = PodGroupStore()
+        self.kueue_workloads = KueueWorkloads(self.groups)
         self.disruption_budgets: DisruptionBudgets = self.nodes.pods.victims.budgets
         self.reservations = ReservationTable(self.nodes)
         self.reservation_objects = ReservationObjects()

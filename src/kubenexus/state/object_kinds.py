@@ -13,8 +13,8 @@ from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
-from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
-from kubenexus.api.kueue import ClusterQueue, LocalQueue
+from kubenexus.api.gangs.declaration import COSCHEDULING, KUEUE_WORKLOAD, POD_GROUP, VOLCANO, WORKLOAD
+from kubenexus.api.kueue import ClusterQueue, KueueWorkload, LocalQueue
 from kubenexus.api.queues.queue import Queue
 from kubenexus.api.reservations.resource_reservation import ResourceReservation
 from kubenexus.api.workloads import (
@@ -128,12 +128,17 @@ KINDS: dict[str, KindHandler] = {
     COSCHEDULING: _group(COSCHEDULING, PodGroup),
     VOLCANO: _group(VOLCANO, PodGroup),
     WORKLOAD: _group(WORKLOAD, Workload),
+    KUEUE_WORKLOAD: KindHandler(
+        KueueWorkload,
+        lambda ledger, thing: ledger.kueue_workloads.set(thing),
+        lambda ledger, key: ledger.kueue_workloads.remove(key),
+    ),
     "Node": KindHandler(Node, _by_name("upsert_node"), _by_name("remove_node")),
     "Pod": KindHandler(Pod, _by_name("upsert_pod"), _by_name("remove_pod")),
 }
 
 
-GROUP_KINDS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD})
+GROUP_KINDS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD, KUEUE_WORKLOAD})
 # Kinds that tell whose a pod is.
 TENANT_KINDS = frozenset({"Namespace", "LocalQueue", "ClusterQueue"})
 

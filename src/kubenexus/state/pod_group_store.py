@@ -1,7 +1,7 @@
-"""The objects that pods name as their gangs: PodGroups of three kinds, and Workloads. This module only stores them;
-`api.gangs.resolver` interprets them."""
+"""The objects that pods name as their gangs: PodGroups of three kinds, Workloads and those of Kueue. This module only
+stores them; `api.gangs.resolver` interprets them."""
 
-from kubenexus.api.workloads import PodGroup, Workload
+from kubenexus.api.gangs.resolver import GroupObject, gang_terms
 from kubenexus.base.errors import Malformed, truncated
 
 MAX_UNREADABLE = 1024  # the oldest are dropped: their pods then report them as missing
@@ -12,7 +12,7 @@ class PodGroupStore:
     listed and objects that cannot be decoded."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str, str], PodGroup | Workload] = {}
+        self._found: dict[tuple[str, str, str], GroupObject] = {}
         self._unlisted: set[str] = set()
         self._problems: dict[tuple[str, str, str], Malformed] = {}  # of objects that exist and cannot be decoded
         self._changed: dict[tuple[str, str, str], None] = {}
@@ -20,7 +20,7 @@ class PodGroupStore:
     def __len__(self) -> int:
         return len(self._found)
 
-    def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None:
+    def find(self, kind: str, namespace: str, name: str) -> GroupObject | None:
         return self._found.get((kind, namespace, name))
 
     def problem(self, kind: str, namespace: str, name: str) -> Malformed | None:
@@ -55,10 +55,10 @@ class PodGroupStore:
         self._unlisted.discard(kind)
         return known
 
-    def seen(self, kind: str, thing: PodGroup | Workload) -> None:
+    def seen(self, kind: str, thing: GroupObject) -> None:
         place = kind, thing.metadata.namespace, thing.metadata.name
         before = self._found.get(place)
-        if before is None or before.spec != thing.spec:
+        if before is None or gang_terms(before) != gang_terms(thing):
             self._changed[place] = None
         self._found[place] = thing
         self._problems.pop(place, None)

@@ -4,6 +4,7 @@ import functools
 from typing import Final
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import KUEUE_WORKLOAD
 from kubenexus.api.gangs.resolver import declared_gang
 from kubenexus.api.gangs.sources import KEYS
 from kubenexus.api.keys import gang
@@ -42,7 +43,9 @@ def _declares_texts(labels: Texts, annotations: Texts) -> bool:
 
 
 def _declares(pod: Pod) -> bool:
+    """A pod that names only its Kueue Workload says nothing of its kind: Kueue has one for single pods, too."""
     try:
-        return declared_gang(pod) is not None
+        claim = declared_gang(pod)
     except Malformed:
         return False
+    return claim is not None and (claim.ref is None or claim.ref.kind != KUEUE_WORKLOAD)

@@ -18,6 +18,7 @@ POD_GROUP: Final = "PodGroup"
 COSCHEDULING: Final = "PodGroup.scheduling.x-k8s.io"
 VOLCANO: Final = "PodGroup.scheduling.volcano.sh"
 WORKLOAD: Final = "Workload"
+KUEUE_WORKLOAD: Final = "Workload.kueue.x-k8s.io"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", re.ASCII)
 

@@ -14,12 +14,20 @@ from typing import Final, Protocol
 import msgspec
 
 from kubenexus.api.core import Pod, PodSpec, SchedulingGroup, WorkloadRef
-from kubenexus.api.gangs.declaration import COSCHEDULING, VOLCANO, GangDeclaration, GroupRef, TopologyRequest
-from kubenexus.api.gangs.sources import KEYS, SOURCES, Source
+from kubenexus.api.gangs.declaration import (
+    COSCHEDULING,
+    KUEUE_WORKLOAD,
+    VOLCANO,
+    GangDeclaration,
+    GroupRef,
+    TopologyRequest,
+)
+from kubenexus.api.gangs.sources import KEYS, SOURCES, Source, kueue_workload
 from kubenexus.api.gangs.topology_request import topology_request_of
 from kubenexus.api.keys import gang as keys
 from kubenexus.api.keys import network
 from kubenexus.api.keys.reading import read_key
+from kubenexus.api.kueue import KueueWorkload, admitted_pods
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.workloads import (
     DisruptionMode,
@@ -32,6 +40,7 @@ from kubenexus.api.workloads import (
 from kubenexus.base.errors import Malformed
 
 Texts = tuple[tuple[str, str], ...]
+GroupObject = PodGroup | Workload | KueueWorkload  # what a pod may name as its gang
 
 _MAX_KEPT: Final = 256  # characters of a value: more than any valid one has
 _MAX_TEXT: Final = 4096  # characters of the annotations of a declaration that is remembered
@@ -44,7 +53,7 @@ _DECLARING: Final = KEYS.union(keys.WORKLOAD_POD_GROUP.keys, keys.MIN_AVAILABLE.
 class GroupLookup(Protocol):
     """A lookup of the objects that pods name: `state.pod_group_store`, or a test's."""
 
-    def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
+    def find(self, kind: str, namespace: str, name: str) -> GroupObject | None: ...
 
     def problem(self, kind: str, namespace: str, name: str) -> Malformed | None: ...
 
@@ -117,6 +126,8 @@ def _declaration(pod: Pod) -> GangDeclaration | None:
         else:
             warnings += _objections(claim, source, pod)
     if claim is None:
+        claim = kueue_workload(pod)
+    if claim is None:
         return None
     return msgspec.structs.replace(
         claim,
@@ -132,11 +143,15 @@ def resolve_gang(claim: GangDeclaration, groups: GroupLookup) -> Gang:
         return Gang(claim.key, claim.display_name, claim.minimum, claim.topology)
     ref = claim.ref
     found = groups.find(ref.kind, ref.namespace, ref.name)
+    if found is None and ref.kind == KUEUE_WORKLOAD and not groups.listable(ref.kind):
+        return Gang(claim.key, claim.display_name, max(1, claim.minimum), claim.topology)  # Kueue is gone
     if found is None:
         if problem := groups.problem(ref.kind, ref.namespace, ref.name):
             raise problem.within(subject=str(ref))
         awaits = f"{ref} to appear" if groups.listable(ref.kind) else f"{ref.kinds}, which cannot be listed"
         return Gang(claim.key, claim.display_name, 1, claim.topology, awaits)
+    if isinstance(found, KueueWorkload) and not admitted_pods(found):
+        return Gang(claim.key, claim.display_name, 1, claim.topology, f"Kueue to admit {ref}")
     try:
         minimum, required = _asked(ref, found)
     except Malformed as problem:
@@ -192,13 +207,20 @@ def _objections(claim: GangDeclaration, source: Source, pod: Pod) -> list[str]:
     return [f"{claim.source} is used; {other.source} says otherwise: gang {other.display_name}{count}"]
 
 
-def minimum_of(ref: GroupRef, found: PodGroup | Workload) -> int:
+def gang_terms(found: GroupObject) -> object:
+    """Returns what a gang depends on of an object: while it is equal, so is the gang."""
+    return admitted_pods(found) if isinstance(found, KueueWorkload) else found.spec
+
+
+def minimum_of(ref: GroupRef, found: GroupObject) -> int:
     """Returns the minimum that an object states. Raises Malformed."""
     return _asked(ref, found)[0]
 
 
-def disruption_of(ref: GroupRef, found: PodGroup | Workload) -> DisruptionMode:
+def disruption_of(ref: GroupRef, found: GroupObject) -> DisruptionMode:
     """Returns how pods of a group may be evicted. Raises Malformed if a Workload has no such group."""
+    if isinstance(found, KueueWorkload):
+        return DisruptionMode()
     stated = _part(ref, found).disruption_mode if isinstance(found, Workload) else found.spec.disruption_mode
     return stated or DisruptionMode()
 
@@ -206,8 +228,10 @@ def disruption_of(ref: GroupRef, found: PodGroup | Workload) -> DisruptionMode:
 # --- the objects ----------------------------------------------------------------------------------------------------
 
 
-def _asked(ref: GroupRef, found: PodGroup | Workload) -> tuple[int, str]:
+def _asked(ref: GroupRef, found: GroupObject) -> tuple[int, str]:
     """Returns the minimum, and the level within one domain of which the members must be."""
+    if isinstance(found, KueueWorkload):
+        return max(1, admitted_pods(found)), ""
     if isinstance(found, Workload):
         part = _part(ref, found)
         return _minimum(part.scheduling_policy or part.policy), _level(part.scheduling_constraints)

@@ -12,6 +12,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import (
     COSCHEDULING,
+    KUEUE_WORKLOAD,
     POD_GROUP,
     VOLCANO,
     WORKLOAD,
@@ -25,6 +26,7 @@ from kubenexus.api.keys import gang
 from kubenexus.api.keys.entry import KeyEntry
 from kubenexus.api.keys.reading import KeyReading
 
+KUEUE: Final = "kueue"  # the family of gangs that Kueue knows
 Source = Callable[[Pod], GangDeclaration | None]
 
 
@@ -62,7 +64,13 @@ def _own(pod: Pod) -> GangDeclaration | None:
 
 
 def _kueue(pod: Pod) -> GangDeclaration | None:
-    return _counted(pod, "kueue", gang.KUEUE_NAME, gang.KUEUE_TOTAL_COUNT)
+    """Reads the group of plain pods. Once Kueue has admitted it, its Workload has the minimum."""
+    if require_key(gang.KUEUE_SERVING, pod).value:
+        return None
+    claim, admitted = _counted(pod, KUEUE, gang.KUEUE_NAME, gang.KUEUE_TOTAL_COUNT), kueue_workload(pod)
+    if claim is None or admitted is None or claim.key != admitted.key:
+        return claim
+    return msgspec.structs.replace(claim, ref=admitted.ref)
 
 
 def _volcano(pod: Pod) -> GangDeclaration | None:
@@ -70,6 +78,17 @@ def _volcano(pod: Pod) -> GangDeclaration | None:
     if name.value is None:
         return None
     return _warned(_object(pod, VOLCANO, "volcano", name.value, name.source_key), name)
+
+
+def kueue_workload(pod: Pod) -> GangDeclaration | None:
+    """Reads which Kueue Workload the pod is of. It counts only for pods that declare no gang themselves, so it is none
+    of `SOURCES`. A Workload of plain pods has the name of their group, so both are the same gang."""
+    name = pod.metadata.annotations.get(gang.KUEUE_WORKLOAD.key)
+    if name is None or gang.KUEUE_SLICE.key in pod.metadata.annotations:
+        return None
+    if require_key(gang.KUEUE_SERVING, pod).value:
+        return None
+    return _object(pod, KUEUE_WORKLOAD, KUEUE, name, gang.KUEUE_WORKLOAD.key)
 
 
 SOURCES: Final[tuple[Source, ...]] = (
@@ -92,6 +111,7 @@ KEYS: Final[frozenset[str]] = frozenset().union(
             gang.NAME,
             gang.KUEUE_NAME,
             gang.VOLCANO_NAME,
+            gang.KUEUE_WORKLOAD,
         )
     )
 )

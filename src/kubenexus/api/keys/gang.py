@@ -117,6 +117,33 @@ KUEUE_PREFERRED_TOPOLOGY = define_key(
     meaning="The members should be within one domain of this level; if none has room, within the next wider one.",
 )
 
+KUEUE_SERVING = define_key(
+    "kueue.x-k8s.io/pod-group-serving",
+    on="Pod",
+    values=Bool(),
+    default=False,
+    kind=KeyKind.ANNOTATION,
+    meaning="The Kueue group is a server's: its pods come one after the other, so they are no gang. Written by Kueue.",
+)
+
+KUEUE_WORKLOAD = define_key(
+    "kueue.x-k8s.io/workload",
+    on="Pod",
+    values=Text("job-llama-3f2a1"),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="Member of this Kueue Workload, whose admitted pods are the minimum. Written by Kueue.",
+)
+
+KUEUE_SLICE = define_key(
+    "kueue.x-k8s.io/workload-slice-name",
+    on="Pod",
+    values=Text("job-llama-3f2a1"),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="The pod is of an elastic job, whose size may change at any time: its pods are no gang. Written by Kueue.",
+)
+
 VOLCANO_NAME = define_key(
     "scheduling.k8s.io/group-name",
     on="Pod",

@@ -11,22 +11,22 @@ from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_claim import DeviceClass, ResourceClaim
 from kubenexus.api.devices.resource_slice import ResourceSlice
+from kubenexus.api.gangs.resolver import GroupObject
 from kubenexus.api.kueue import ClusterQueue, LocalQueue
 from kubenexus.api.queues.queue import Queue
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import (
     Namespace,
     PodDisruptionBudget,
-    PodGroup,
     ReplicaSet,
     ReplicationController,
     Service,
     StatefulSet,
-    Workload,
 )
 from kubenexus.app.recording.entries import Preempting, decode_entry, encode_entry
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.base.errors import Malformed
+from kubenexus.state.kueue_workloads import KueueWorkloads
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import QUEUE
 from kubenexus.state.pod_group_store import PodGroupStore
@@ -42,7 +42,7 @@ class RecordedGroups(PodGroupStore):
         super().__init__()
         self._recorder = recorder
 
-    def seen(self, kind: str, thing: PodGroup | Workload) -> None:
+    def seen(self, kind: str, thing: GroupObject) -> None:
         _seen(self._recorder, kind, thing)
         super().seen(kind, thing)
 
@@ -88,7 +88,7 @@ class RecordedTenants(Tenants):
 
 class RecordedQueues(QueueTree):
     def __init__(self, ledger: Ledger, recorder: FlightRecorder) -> None:
-        super().__init__(ledger.nodes, ledger.pods)
+        super().__init__(ledger.nodes, ledger.pods, ledger.kueue_workloads.admits)
         self._recorder = recorder
 
     def set_object(self, queue: Queue) -> None:
@@ -105,7 +105,9 @@ class RecordedLedger(Ledger):
 
     def __init__(self, tenants: RecordedTenants, recorder: FlightRecorder, *, reads_numa: bool = True) -> None:
         super().__init__(tenants, reads_numa=reads_numa)
-        self.groups, self.queues = RecordedGroups(recorder), RecordedQueues(self, recorder)
+        self.groups = RecordedGroups(recorder)
+        self.kueue_workloads = KueueWorkloads(self.groups)
+        self.queues = RecordedQueues(self, recorder)
         self._recorder = recorder
         recorder.attach(self)
 

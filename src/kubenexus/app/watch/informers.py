@@ -20,7 +20,13 @@ from kubenexus.observe import logs
 from kubenexus.state.object_kinds import KINDS, kind_name
 
 # The kinds that define gangs.
-GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
+GROUP_KINDS = (
+    kinds.POD_GROUPS,
+    kinds.WORKLOADS,
+    kinds.COSCHEDULING_POD_GROUPS,
+    kinds.VOLCANO_POD_GROUPS,
+    kinds.KUEUE_WORKLOADS,
+)
 
 # Pods last, so that the objects a pod refers to are mostly known before it.
 WATCHED_KINDS = (
@@ -76,6 +82,7 @@ OPTIONAL = frozenset(
 FALLBACK_VERSIONS: dict[ApiResource, tuple[ApiResource, ...]] = {
     kinds.CLUSTER_QUEUES: (kinds.CLUSTER_QUEUES_OLD,),
     kinds.LOCAL_QUEUES: (kinds.LOCAL_QUEUES_OLD,),
+    kinds.KUEUE_WORKLOADS: (kinds.KUEUE_WORKLOADS_OLD,),
     kinds.RESOURCE_SLICES: (kinds.RESOURCE_SLICES_BETA, kinds.RESOURCE_SLICES_OLD),
     kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
     kinds.WORKLOADS: (kinds.WORKLOADS_ALPHA, kinds.WORKLOADS_OLD, kinds.WORKLOADS_OLDEST),

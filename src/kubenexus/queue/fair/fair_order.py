@@ -86,6 +86,9 @@ class FairOrder:
         tree, namespace, waiters = self._tree, queued.job.namespace, self.waiters
         if tree is None or waiters is None or (queued.job.priority >= CRITICAL and not tree.is_mapped(namespace)):
             return False
+        job = queued.job
+        if tree.is_admitted_elsewhere(job.pods[0], len(job.pods) + len(job.bound_nodes)):
+            return False
         request = _request(job_class, queued)
         limit = tree.reached_limit(namespace, *request)
         if limit is None:

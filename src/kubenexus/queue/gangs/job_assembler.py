@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GangDeclaration, TopologyRequest
 from kubenexus.api.gangs.job_key import gated_key
-from kubenexus.api.gangs.resolver import Gang, GroupLookup, merge_gangs, resolve_gang
+from kubenexus.api.gangs.resolver import Gang, GroupLookup, gang_terms, merge_gangs, resolve_gang
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
@@ -152,8 +152,8 @@ class JobAssembler:
     # --- what else changes a gang -----------------------------------------------------------------------------------
 
     def group_changed(self, kind: str, key: str) -> None:
-        """A PodGroup or a Workload was made, changed or deleted. An update of something else than its spec changes no
-        gang."""
+        """A PodGroup or a Workload was made, changed or deleted. An update of something that no gang depends on
+        changes none."""
         namespace, _, name = key.partition("/")
         self._object_changed((kind, namespace, name))
 
@@ -164,8 +164,10 @@ class JobAssembler:
 
     def _object_changed(self, named: Named) -> None:
         found = self._groups.find(*named)
-        spec = None if found is None else found.spec
-        self.registry.changed.updated(named, (spec, str(self._groups.problem(*named)), self._groups.listable(named[0])))
+        terms = None if found is None else gang_terms(found)
+        self.registry.changed.updated(
+            named, (terms, str(self._groups.problem(*named)), self._groups.listable(named[0]))
+        )
 
     def mark_changed(self, gang: str) -> None:
         """The gang's jobs are to be built again, because of what is held for it, say."""

@@ -7,9 +7,10 @@ A change of a queue, or of a namespace's queue, only marks the tree. It is built
 sums of queues are made from those of namespaces, and no pod is counted again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kubenexus.api.core import Pod
 from kubenexus.api.queues.queue import Queue
 from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings, queue_settings
 from kubenexus.api.resource_names import PODS, Amounts
@@ -39,10 +40,16 @@ class ReachedLimit(NamedTuple):
 class QueueTree:
     """All queues. `is_active`: there are some. `version` grows when the tree is built again, `totals_version` when the
     cluster has other amounts. `changed` are the queues whose own namespaces use more or less than at the last look,
-    `freed` the namespaces that use less; the queue empties both."""
+    `freed` the namespaces that use less; the queue empties both. `kueue_admits` returns how many pods Kueue lets run of
+    the Workload that a pod names."""
 
-    def __init__(self, columns: NodeColumns, pods: Mapping[str, PodRecord]) -> None:
-        self._columns, self._pods = columns, pods
+    def __init__(
+        self,
+        columns: NodeColumns,
+        pods: Mapping[str, PodRecord],
+        kueue_admits: Callable[[Pod], int] = lambda pod: 0,
+    ) -> None:
+        self._columns, self._pods, self._kueue_admits = columns, pods, kueue_admits
         self._settings: dict[str, QueueSettings] = {}
         self._queues: dict[str, QueueNode] = {}
         self._namespaces: dict[str, QueueNode] = {}
@@ -172,6 +179,11 @@ class QueueTree:
                         return ReachedLimit(node, resource, amount, used.get(resource, 0), limit)
             node = node.parent
         return None
+
+    def is_admitted_elsewhere(self, pod: Pod, members: int) -> bool:
+        """Returns whether Kueue has admitted a job with this pod and so many members: then no limit here counts for it.
+        A job with more members than Kueue admitted is not what Kueue admitted."""
+        return members <= self._kueue_admits(pod)
 
     def _reached_with_held(self, namespace: QueueNode, wanted: Amounts) -> ReachedLimit | None:
         """Returns the limit that is reached if what queues do not lend counts as used."""

@@ -1,0 +1,1 @@
+"""What the scheduler does beside Kueue: it answers AdmissionChecks."""
