@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.api.numa.labelled_node import labelled_topology
+from kubenexus.api.numa.labelled_node import labelled_bandwidths, labelled_topology
 from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import Run, a_ledger
 from tests.api.numa.builders import GPU, a_numa_pod, an_nrt, guaranteed
@@ -98,3 +98,32 @@ def test_labels_that_change_count_at_once() -> None:
     run.ledger.upsert_node(node)
     run.ledger.read_devices()
     assert placed(run, "wide", "9", policy="single-numa-node")
+
+
+@pytest.mark.parametrize(
+    ("text", "report", "reading"),
+    [
+        pytest.param("102400", True, 102400, id="beside a report, which never has it"),
+        pytest.param("102400", False, 102400, id="on a node that has only labels"),
+        pytest.param("0", True, 0, id="0 is not known"),
+        pytest.param("-5", True, 0, id="a negative one is not known"),
+        pytest.param("fast", True, 0, id="what is no number is not known"),
+        pytest.param("9" * 19, True, 0, id="one beyond int64 is not known"),
+    ],
+)
+def test_the_memory_bandwidth_of_a_numa_node_is_read_from_the_labels_of_its_node(
+    text: str, report: bool, reading: int
+) -> None:
+    labels = {f"{PREFIX}node-count": "1", f"{PREFIX}node-0-cpus": "0-7", f"{PREFIX}node-0-bandwidth": text}
+    ledger = a_ledger([a_node("n", cpu=8)])
+    if report:
+        ledger.upsert_node_topology(an_nrt([{"cpu": (8, 8, 8)}], name="n"))
+    ledger.read_devices()
+    ledger.upsert_node(a_node("n", cpu=8, labels=labels))
+    numa = ledger.nodes.numa
+    (code,) = numa.codes_of(ledger.nodes.row_of["n"])
+    assert numa.states.states[code].bandwidth == reading
+
+
+def test_bandwidths_that_too_many_keys_name_are_not_read() -> None:
+    assert labelled_bandwidths({f"{PREFIX}node-{zone}-bandwidth": "1" for zone in range(300)}, {}) == {}

@@ -10,7 +10,7 @@ from functools import partial
 from kubenexus.api.numa.labelled_node import labelled_topology
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins import profile_plugins
-from kubenexus.plugins.numa.points import distance_points, node_points, zone_points
+from kubenexus.plugins.numa.points import bandwidth_points, distance_points, node_points
 from kubenexus.plugins.numa.request import NumaRequest, Wanted, is_intensive, stated_request
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import Run, a_ledger
@@ -40,14 +40,21 @@ def intensive(cores: int, gib: int, stated: bool | None = None) -> str:
     return "yes" if is_intensive(request, Wanted(cores, gib * GI, ())) else "no"
 
 
-def score(cpu: str, memory: str, gpu: int = 0, cpus: Row = WHOLE, annotations: Mapping[str, str] = NOTHING) -> str:
+def score(
+    cpu: str,
+    memory: str,
+    gpu: int = 0,
+    cpus: Row = WHOLE,
+    annotations: Mapping[str, str] = NOTHING,
+    labels: Mapping[str, str] = NOTHING,
+) -> str:
     """The score of a node with two NUMA nodes of 16 CPUs and 64 GiB, 10 apart."""
     zone: dict[str, Row] = {"cpu": cpus, "memory": MEMORY} | ({GPU: (4, 4, 4)} if gpu else {})
     nrt = an_nrt([zone, zone], "best-effort", near=20)
     pod = a_numa_pod(
         guaranteed("main", cpu, memory, gpu), name="p", annotations={NEW_KEY: "best-effort", **annotations}
     )
-    run = a_run(nrt, gpus=8, cpu=32, memory="128Gi").then([pod])
+    run = a_run(nrt, gpus=8, cpu=32, memory="128Gi", labels=dict(labels)).then([pod])
     (placement,) = run.decisions["p"].placements
     return str(next(each.raw for each in placement.scores if each.plugin == "NUMATopology"))
 
@@ -137,6 +144,11 @@ DISTANCE_VECTORS = (
     Vector("20 to the other", lambda: str(int(distance_points(20, 50))), "50", "50"),
     Vector("30 to the other, weight 100", lambda: str(int(distance_points(30, 100))), "0", "0"),
 )
+BANDWIDTH = {f"numa.kubenexus.io/node-{zone}-bandwidth": "102400" for zone in (0, 1)}
+BANDWIDTH_VECTORS = (
+    Vector("a pod of 16 GiB on 64 GiB", lambda: str(int(bandwidth_points(16 * GI, 64 * GI))), "75", "75"),
+    Vector("a pod of 80 GiB on 64 GiB", lambda: str(int(bandwidth_points(80 * GI, 64 * GI))), "0", "0"),
+)
 SCORE_VECTORS = (
     Vector("8 CPUs and 32 GiB of 16 and 64", partial(score, "8", "32Gi"), "50", "79", "NUMA-5"),
     Vector(
@@ -147,10 +159,12 @@ SCORE_VECTORS = (
         "NUMA-5",
     ),
     Vector("the same, with a GPU that is free there", partial(score, "8", "32Gi", 1), "65", "90", "NUMA-5"),
+    Vector("4 CPUs and 24 GiB, bandwidth not known", partial(score, "4", "24Gi"), "58", "73", "NUMA-5"),
+    Vector("the same, with labels of bandwidth", partial(score, "4", "24Gi", labels=BANDWIDTH), "61", "76", "NUMA-5"),
     Vector("12 CPUs: two NUMA nodes are needed", partial(score, "12", "4Gi", 0, HALF), "25", "25"),
     Vector(
         "a NUMA node that fits and has 0 points",
-        lambda: str(node_points(zone_points(0, 0, 0, 0))),
+        lambda: str(int(node_points(0))),
         "25",
         "30",
         "NUMA-4",
@@ -211,6 +225,7 @@ SECTIONS = {
     "The policy of a pod": POLICY_VECTORS,
     "Memory bandwidth matters": MEMORY_VECTORS,
     "Points of distance": DISTANCE_VECTORS,
+    "Points of bandwidth, where it matters and is known": BANDWIDTH_VECTORS,
     "Score: two NUMA nodes of 16 CPUs and 64 GiB, distance 20": SCORE_VECTORS,
     "Filter: two NUMA nodes of 16 CPUs": FILTER_VECTORS,
     "NUMA nodes by labels and annotations": LABEL_VECTORS,

@@ -1,5 +1,7 @@
 """A scheduler with NUMATopology and nodes that report their NUMA nodes."""
 
+from collections.abc import Mapping
+
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.framework.profile import EnabledPlugin
 from kubenexus.plan.decide import Planner
@@ -13,10 +15,18 @@ EIGHT: Row = (8, 8, 8)
 PROFILE = default_profile(also=[EnabledPlugin("NUMATopology", 4)])  # nothing but kube-scheduler's plugins beside it
 
 
-def a_run(*nrts: NodeResourceTopology, others: int = 0, gpus: int = 0, cpu: int = 16, memory: str = "64Gi") -> Run:
-    """A scheduler and nodes with these reports, and `others` without one."""
+def a_run(
+    *nrts: NodeResourceTopology,
+    others: int = 0,
+    gpus: int = 0,
+    cpu: int = 16,
+    memory: str = "64Gi",
+    labels: Mapping[str, str] | None = None,
+) -> Run:
+    """A scheduler and nodes with these reports and labels, and `others` without a report."""
+    resources, labels = {GPU: gpus} if gpus else {}, dict(labels or {})
     names = [*(nrt.metadata.name for nrt in nrts), *(f"other-{number}" for number in range(others))]
-    ledger = a_ledger([a_node(name, cpu=cpu, memory=memory, resources={GPU: gpus} if gpus else {}) for name in names])
+    ledger = a_ledger([a_node(name, cpu=cpu, memory=memory, resources=resources, labels=labels) for name in names])
     for nrt in nrts:
         ledger.upsert_node_topology(nrt)
     ledger.read_devices()

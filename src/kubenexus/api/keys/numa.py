@@ -114,11 +114,13 @@ MEMORY = define_key(
 BANDWIDTH = define_key(
     "numa.kubenexus.io/node-<i>-bandwidth",
     on="Node",
-    values=Int(example="102400"),
+    values=Int(most=2**53, example="102400"),
     default=0,
     otherwise="0, not known",
-    meaning="The memory bandwidth of NUMA node i in MB/s.",
-    recognised_only=True,
+    meaning=(
+        "The memory bandwidth of NUMA node i in MB/s. Where it is known, pods to which bandwidth matters "
+        "prefer NUMA nodes of whose memory they take a smaller part."
+    ),
 )
 
 DISTANCE = define_key(

@@ -14,8 +14,10 @@ from kubenexus.api.keys import numa
 from kubenexus.api.keys.entry import KeyEntry
 from kubenexus.api.keys.reading import read_indexed_key, read_key
 from kubenexus.api.numa.machine import MAX_NUMA_NODES
+from kubenexus.api.numa.reported_node import NO_BANDWIDTHS
 
 PREFIX: Final = "numa.kubenexus.io/node-"
+_BANDWIDTH: Final = "-bandwidth"
 MAX_KEYS: Final = 256  # labels and annotations of a node about its NUMA nodes; a node with more tells nothing
 NOTHING: Final = NodeResourceTopology()
 
@@ -51,6 +53,18 @@ def labelled_topology(labels: Mapping[str, str], annotations: Mapping[str, str])
             for zone in range(number)
         ]
     )
+
+
+def labelled_bandwidths(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Mapping[int, int]:
+    """Returns the memory bandwidths in MB/s that a Node names, by the number of the NUMA node. No
+    NodeResourceTopology has them, so they count beside one as well."""
+    ours = [
+        {key: text for key, text in texts.items() if key.startswith(PREFIX) and key.endswith(_BANDWIDTH)}
+        for texts in (labels, annotations)
+    ]
+    if not any(ours) or len(ours[0]) + len(ours[1]) > MAX_KEYS:
+        return NO_BANDWIDTHS
+    return {index[0]: value for index, value in _values(numa.BANDWIDTH, *ours).items() if value}
 
 
 def with_devices(topology: NodeResourceTopology, devices: NodeDevices) -> NodeResourceTopology:

@@ -58,11 +58,13 @@ class KubeletOptions(msgspec.Struct, frozen=True, gc=False):
 
 
 NO_OPTIONS: Final = KubeletOptions()
+NO_BANDWIDTHS: Final[Mapping[int, int]] = {}
 
 
 class ReportedNode(msgspec.Struct, frozen=True, gc=False):
     """What a node tells about its NUMA nodes. `ids` are their numbers, by position. `visible` is the usage without what
-    the report hides. `judged`: its kubelet is known, so that admissions are predicted."""
+    the report hides. `judged`: its kubelet is known, so that admissions are predicted. `bandwidths` are those of memory
+    in MB/s by position, none if they are not known."""
 
     kubelet: Kubelet
     machine: Machine
@@ -70,6 +72,11 @@ class ReportedNode(msgspec.Struct, frozen=True, gc=False):
     ids: tuple[int, ...]
     visible: Usage
     judged: bool = True
+    bandwidths: tuple[int, ...] = ()
+
+    def bandwidth(self, position: int) -> int:
+        """Returns the bandwidth of a NUMA node's memory in MB/s; 0 if it is not known."""
+        return self.bandwidths[position] if position < len(self.bandwidths) else 0
 
 
 class _Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -96,12 +103,13 @@ def reported_node(
     *,
     hidden: bool = True,
     judged: bool = True,
+    bandwidths: Mapping[int, int] = NO_BANDWIDTHS,
 ) -> ReportedNode | None:
     """Returns what a node tells, or None if that is nothing to predict from. Raises Malformed.
 
     `pods` is what the pods want of the managers that the report has, in the order of their admission. `hidden`: add
     what the report hides, which takes up to a few milliseconds. Without `judged`, pods count as on a kubelet that
-    aligns them as far as it can.
+    aligns them as far as it can. `bandwidths` are those of memory in MB/s, by the number of the NUMA node.
     """
     zones = _zones(nrt)
     if not zones:
@@ -134,7 +142,8 @@ def reported_node(
         [0] * len(zones),
         free_devices,
     )
-    found = ReportedNode(kubelet, machine, usage, ids, usage, judged)
+    known = tuple(bandwidths.get(number, 0) for number in ids) if bandwidths else ()
+    found = ReportedNode(kubelet, machine, usage, ids, usage, judged, known)
     if not hidden:
         return found
     return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods))

@@ -18,6 +18,7 @@ FITS: Final = 1  # everything is free here
 _CPUS: Final = 2  # the empty NUMA node has enough
 _MEMORY: Final = 4  # is free here
 _FIRST_DEVICE: Final = 8
+_EVERYWHERE: Final = np.ones(1, np.bool_)
 _MAX_DEVICES: Final = 8  # resources of devices that have bits; a container with more is looked at in full
 
 
@@ -34,30 +35,30 @@ class ContainerRule:
 
     def many(self, states: ZoneStates, codes: Any) -> Any:
         aligned, static_memory = states.field("aligned", codes), states.field("static_memory", codes)
-        widens = states.field("widens", codes)
-        fits = enough = np.ones(len(aligned), np.bool_)
+        fits = enough = _EVERYWHERE
         if self.cpus:
-            free, total = states.field("free_cpus", codes), states.field("all_cpus", codes)
-            static = states.field("static_cpus", codes)
-            fits = ((free >= self.cpus) & (total > 0)) | ~(aligned & static)
-            enough = (total >= self.cpus) | ~(widens & static)
+            fits = (states.field("free_cpus", codes) >= self.cpus) | states.derived("free_to_cpus", codes, _any_cpus)
+            enough = (states.field("all_cpus", codes) >= self.cpus) | states.derived("whole_cpus", codes, _no_wider)
         decided = ~static_memory
         if self._too_many:
-            decided = ~enough & enough
+            decided = np.zeros(len(aligned), np.bool_)
         elif self.memory:
             here = states.field("own_group", codes)
             for name, size in self.memory:
-                total, free, _ = states.amounts("memory", name, codes)
-                here = here & (free >= size) & (total >= size)
+                here = here & (states.amounts("memory", name, codes)[1] >= size)
             fits = fits & (here | ~(static_memory & aligned))
-            decided = decided | (here & aligned)
+            decided |= here & aligned
         elif self.memory is not None:
             decided = np.ones(len(aligned), np.bool_)
-        bits = enough * np.int16(_CPUS) + decided * np.int16(_MEMORY)
+        bits = decided * np.int16(_MEMORY)
+        bits += enough * np.int16(_CPUS)
         for number, (resource, wanted) in enumerate(self.devices):
             total, free, reported = states.amounts("devices", resource, codes)
-            fits = fits & (((free >= wanted) & (total > 0)) | ~(reported & aligned))
-            bits += ((total >= wanted) | ~(reported & widens)) * np.int16(_FIRST_DEVICE << number)
+            there = free >= wanted if wanted else total > 0
+            fits = fits & (there | ~(reported & aligned))
+            bits += ((total >= wanted) | ~(reported & states.field("widens", codes))) * np.int16(
+                _FIRST_DEVICE << number
+            )
         bits += fits
         return bits
 
@@ -99,3 +100,13 @@ class ContainerRule:
             if free < size or total < size:
                 return False
         return True
+
+
+def _any_cpus(states: ZoneStates, codes: Any) -> Any:
+    """Returns the states on which a container fits whatever CPUs are free."""
+    return ~(states.field("aligned", codes) & states.field("static_cpus", codes))
+
+
+def _no_wider(states: ZoneStates, codes: Any) -> Any:
+    """Returns the states on which the number of CPUs does not make a container need several NUMA nodes."""
+    return ~(states.field("widens", codes) & states.field("static_cpus", codes))

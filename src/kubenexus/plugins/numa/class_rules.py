@@ -5,7 +5,7 @@ from typing import Final
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.numa.alignment import ContainerRule
-from kubenexus.plugins.numa.own_policy import PolicyRule, ScoreRule
+from kubenexus.plugins.numa.own_policy import PolicyRule
 from kubenexus.plugins.numa.request import (
     ISOLATED,
     NAME,
@@ -19,6 +19,7 @@ from kubenexus.plugins.numa.request import (
     wanted_by,
 )
 from kubenexus.plugins.numa.room import ContainerRoom, PolicyRoom
+from kubenexus.plugins.numa.score_rule import ScoreRule
 from kubenexus.plugins.numa.state_memo import StateMemo
 
 _POLICIES: Final = frozenset({SINGLE, RESTRICTED, ISOLATED})

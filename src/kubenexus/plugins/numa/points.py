@@ -5,34 +5,47 @@
     bandwidth  50; for pods to which bandwidth matters, where it is known: 100 less the share of the memory they take
     distance   100 less 5 for each step of the mean distance to the others above 10, times the pod's weight
     gang       50
-    devices    15 more if all devices of the pod are free there, 25 less if not
+    devices    15 more if the devices of the pod are on NUMA nodes: where it fits, they are free there
 
 40 percent fit, 25 bandwidth, 20 distance, 15 gang, and the devices. The best NUMA node counts: its 0 to 100 points
 become 30 to 100. A node on which the pod needs several NUMA nodes has 25 points, 5 less for each beyond two that its
 scarcest resource needs.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 NEUTRAL: Final = 50
-BEST_USE: Final = (50, 70)  # percent
-WITH_DEVICES, WITHOUT_DEVICES = 15, -25
+ALONE: Final = 100  # points of distance of a NUMA node without others
+BEST_FREE: Final = 40  # percent of a NUMA node that are best left once it has the pod
+LEEWAY: Final = 10  # percent more or less that are as good
+PREFERRED: Final = 1.2
+DEVICES: Final = 15
 LEAST_FITTING: Final = 30
 SEVERAL: Final = 25
+OF_CPU, OF_MEMORY = 60, 40  # percent
 
 
-def fit_points(used: Any) -> Any:
-    """Returns the points of a NUMA node that is used by so many percent once it has the pod."""
-    return 100 - np.maximum(np.maximum(BEST_USE[0] - used, used - BEST_USE[1]), 0)
+class Weights(NamedTuple):
+    fit: float = 0.40
+    bandwidth: float = 0.25
+    distance: float = 0.20
+    gang: float = 0.15
 
 
-def use_after(cpus_left: Any, cpus: Any, memory_left: Any, memory: Any) -> Any:
-    """Returns the use in percent: six tenths cpu, four tenths memory; cpu alone where the memory is not known."""
-    of_cpus = 100 - 100 * np.maximum(cpus_left, 0) / np.maximum(cpus, 1)
-    of_memory = 100 - 100 * np.maximum(memory_left, 0) / np.maximum(memory, 1)
-    return np.where(np.asarray(memory) > 0, 0.6 * of_cpus + 0.4 * of_memory, of_cpus)
+WEIGHTS: Final = Weights()
+
+
+def cpu_percent(cpus: Any, memory: Any) -> Any:
+    """Returns how many percent of a NUMA node each of its CPUs is: six tenths are its CPUs, four its memory; all where
+    the memory is not known."""
+    return np.where(cpus > 0, np.where(memory > 0, OF_CPU, 100), 0) / np.maximum(cpus, 1)
+
+
+def memory_percent(memory: Any) -> Any:
+    """Returns how many percent of a NUMA node each byte of its memory is."""
+    return np.where(memory > 0, OF_MEMORY, 0) / np.maximum(memory, 1)
 
 
 def bandwidth_points(taken: Any, memory: Any) -> Any:
@@ -45,15 +58,9 @@ def distance_points(mean: Any, weight: int) -> Any:
     return np.clip(100 - (np.asarray(mean) - 10) * 5 * weight / 50, 0, 100)
 
 
-def zone_points(fit: Any, bandwidth: Any, distance: Any, gang: Any = NEUTRAL, devices: Any = 0) -> Any:
-    """Returns the points of a NUMA node, 0 to 100."""
-    total = 0.40 * np.asarray(fit) + 0.25 * np.asarray(bandwidth) + 0.20 * np.asarray(distance) + 0.15 * gang + devices
-    return np.clip(total, 0, 100)
-
-
 def node_points(best: Any) -> Any:
-    """Returns the score of a node from the points of its best NUMA node."""
-    return (LEAST_FITTING + np.asarray(best) * (100 - LEAST_FITTING) / 100 + 0.5).astype(np.int64)
+    """Returns the score of a node from the points of its best NUMA node, before it is rounded down."""
+    return LEAST_FITTING + best * ((100 - LEAST_FITTING) / 100) + 0.5
 
 
 def several_points(zones: Any) -> Any:

@@ -155,7 +155,7 @@ class NumaColumns:
         self._distances[row, : machine.zones, : machine.zones] = machine.distances
 
     def _frame(self, reported: ReportedNode, layout: int) -> Frame:
-        key = (id(reported.machine), layout, reported.ids)
+        key = (id(reported.machine), layout, reported.ids, reported.bandwidths)
         found = self._frames.get(key)
         if found is None:
             if len(self._frames) >= _MAX_REMEMBERED:

@@ -15,7 +15,7 @@ PLENTY: Final = 1 << 40  # where a node does not report how much there is
 class _Zone(msgspec.Struct, frozen=True, gc=False):
     """One NUMA node: the beginning of its `ZoneState`, its CPUs, and by resource the amounts or a set of devices."""
 
-    fixed: tuple[int, int, int, int, int]
+    fixed: tuple[int, int, int, int, int, int]
     cpus: int
     own: int
     memory: tuple[tuple[str, int], ...]
@@ -86,7 +86,7 @@ def make_frame(reported: ReportedNode, kind: int, counted: Callable[[str], bool]
         usable = (cpus & ~machine.reserved).bit_count()
         zones.append(
             _Zone(
-                (kind, reported.ids[number], apart, cpus.bit_count(), usable),
+                (kind, reported.ids[number], apart, cpus.bit_count(), usable, reported.bandwidth(number)),
                 cpus,
                 1 << number,
                 tuple((name, amounts[number]) for name, amounts in memory),

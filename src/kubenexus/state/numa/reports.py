@@ -1,14 +1,14 @@
 """Reads what nodes report about their NUMA nodes into the columns."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubenexus.api.core import Node
 from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
-from kubenexus.api.numa.labelled_node import NOTHING, labelled_topology, with_devices
+from kubenexus.api.numa.labelled_node import NOTHING, labelled_bandwidths, labelled_topology, with_devices
 from kubenexus.api.numa.node_options import node_options
-from kubenexus.api.numa.reported_node import ReportedNode, Totals, reported_node
+from kubenexus.api.numa.reported_node import NO_BANDWIDTHS, ReportedNode, Totals, reported_node
 from kubenexus.api.quantity import to_units
 from kubenexus.api.resource_names import is_extended
 from kubenexus.base.errors import Malformed
@@ -25,15 +25,20 @@ class NumaReports:
         self._nodes, self._enabled = nodes, enabled
         self._unhealthy: dict[str, dict[str, int]] = {}  # by node: capacity of resources with unhealthy devices
         self._labelled: dict[str, NodeResourceTopology] = {}  # by node: NUMA nodes by its labels and annotations
+        self._bandwidths: dict[str, Mapping[int, int]] = {}  # by node: MB/s of its NUMA nodes' memory
 
     def set_node(self, node: Node) -> bool:
-        """Records what a Node tells beside its report. Returns whether its NUMA nodes by labels changed."""
+        """Records what a Node tells beside its report. Returns whether what its labels name of NUMA nodes changed."""
         self._set_capacity(node)
         name, labelled = node.metadata.name, labelled_topology(node.metadata.labels, node.metadata.annotations)
         before = self._labelled.pop(name, NOTHING)
         if labelled.zones:
             self._labelled[name] = labelled
-        return labelled != before
+        bandwidths = labelled_bandwidths(node.metadata.labels, node.metadata.annotations)
+        known = self._bandwidths.pop(name, NO_BANDWIDTHS)
+        if bandwidths:
+            self._bandwidths[name] = bandwidths
+        return labelled != before or bandwidths != known
 
     def _set_capacity(self, node: Node) -> None:
         """Records the capacity of a node's extended resources that is above the allocatable amount."""
@@ -51,6 +56,7 @@ class NumaReports:
     def forget(self, node: str) -> None:
         self._unhealthy.pop(node, None)
         self._labelled.pop(node, None)
+        self._bandwidths.pop(node, None)
 
     def read(
         self, node: str, nrt: NodeResourceTopology | None, devices: NodeDevices, residents: Iterable[PodRecord]
@@ -105,7 +111,8 @@ class NumaReports:
         demands = [record.numa for record in seen if record.numa is not None]
         try:
             options = node_options(self._nodes.labels.of_row(row))
-            return reported_node(nrt, totals, demands, options, hidden=False, judged=judged)
+            bandwidths = self._bandwidths.get(node, NO_BANDWIDTHS)
+            return reported_node(nrt, totals, demands, options, hidden=False, judged=judged, bandwidths=bandwidths)
         except Malformed:
             return None  # unknown: nothing is predicted for this node
 

@@ -4,6 +4,7 @@ Equal nodes have far fewer states of NUMA nodes than there are nodes. What a pod
 once for each state (`plugins.numa.state_memo`), and looked up by code for each row.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +15,10 @@ from kubenexus.base.arrays import grow
 
 NO_ZONE: Final = 0  # the code of a NUMA node that a row does not have
 _SPARE: Final = 4096  # states that are kept though no row has them any more
-_NUMBERS: Final = ("kind", "id", "apart", "all_cpus", "usable_cpus", "free_cpus", "group", "own_group", "blocks")
+# The fields of `ZoneState` that are numbers, in its order.
+_NUMBERS: Final = (
+    *("kind", "id", "apart", "all_cpus", "usable_cpus", "bandwidth", "free_cpus", "group", "own_group", "blocks"),
+)
 _FLAGS: Final = ("own_group", "aligned", "widens", "static_cpus", "static_memory")
 
 Amounts = NDArray[np.int64]
@@ -23,14 +27,15 @@ Listed = tuple[tuple[str, int, int], ...]  # resource, in all, free
 
 class ZoneState(NamedTuple):
     """One NUMA node. `kind` is the number of its kubelet's configuration, `apart` the sum of the distances to the
-    others. `group` is the set it shares memory blocks with, `own_group`: that is itself alone. `memory` and `devices`
-    list only what its node reports by NUMA node."""
+    others, `bandwidth` that of its memory in MB/s (0: not known). `group` is the set it shares memory blocks with,
+    `own_group`: that is itself alone. `memory` and `devices` list only what its node reports by NUMA node."""
 
     kind: int
     id: int
     apart: int
     all_cpus: int
     usable_cpus: int
+    bandwidth: int
     free_cpus: int
     group: int
     own_group: bool
@@ -39,7 +44,7 @@ class ZoneState(NamedTuple):
     devices: Listed
 
 
-_NOTHING: Final = ZoneState(-1, -1, 0, 0, 0, 0, 0, False, 0, (), ())
+_NOTHING: Final = ZoneState(-1, -1, 0, 0, 0, 0, 0, 0, False, 0, (), ())
 
 
 class ZoneStates:
@@ -57,6 +62,7 @@ class ZoneStates:
         }
         self._amounts: dict[tuple[str, str], tuple[Amounts, Amounts, NDArray[np.bool_]]] = {}
         self._written = 0
+        self._derived: dict[str, tuple[NDArray[Any], int]] = {}  # by name: the column, and how many states it has
 
     def __len__(self) -> int:
         return len(self.states)
@@ -93,6 +99,22 @@ class ZoneStates:
             return nothing, nothing, nothing > 0
         return columns[0][codes], columns[1][codes], columns[2][codes]
 
+    def derived(self, name: str, codes: Any, compute: Callable[["ZoneStates", Any], Any]) -> Any:
+        """Returns a column that follows from the fields of the states alone, for some of them. It is computed once for
+        each state, by `compute` for a slice of all; all pod classes share it."""
+        column, known = self._derived.get(name, (None, 0))
+        if known < len(self.states):
+            fresh = compute(self, slice(known, len(self.states)))
+            if column is None or len(column) < len(self.states):
+                larger = np.zeros(max(2 * known, len(self.states)), fresh.dtype)
+                if column is not None:
+                    larger[:known] = column[:known]
+                column = larger
+            column[known : len(self.states)] = fresh
+            self._derived[name] = column, len(self.states)
+        assert column is not None
+        return column[codes]
+
     def resources(self, what: str) -> list[str]:
         """Returns the resources that any state lists."""
         self._write()
@@ -115,6 +137,7 @@ class ZoneStates:
         self._written = 0
         self.epoch += 1
         self._amounts.clear()
+        self._derived.clear()
         return moved
 
     def _write(self) -> None:
