@@ -226,6 +226,7 @@ class Scheduler:
             clock=clock,
             node_backoff=self.node_backoff,
             wakeup=self.wakeup,
+            node_reports=self.handlers.node_reports,
             outdated=self.watches.outdated,
             options=options.loop,
             on_refused=self.claims.on_refused,

@@ -22,6 +22,7 @@ from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.reservations.controller import ReservationController
 from kubenexus.app.reservations.drivers import DriverReservations
 from kubenexus.app.wakeup import Wakeup
+from kubenexus.app.watch.node_reports import NodeReports
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.job_binding import job_binding
@@ -47,6 +48,7 @@ BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
 PER_DECISION = 100  # cost of a decision besides the rows it evaluates
 MAX_BURST_SECONDS = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
 MAX_DEVICE_READS = 20  # nodes whose devices a burst reads, up to a millisecond each; decisions wait for all of them
+MAX_REPORTS = 4  # of NUMA nodes that a burst reads, up to a millisecond each
 MAX_WAIT_SECONDS = 60.0  # seconds until the loop checks again whether something is due
 LOG_INTERVAL = 30.0  # seconds between two log lines about decisions that wait
 
@@ -86,6 +88,7 @@ class SchedulingLoop:
         clock: Clock,
         node_backoff: NodeBackoff,
         wakeup: Wakeup,
+        node_reports: NodeReports,
         outdated: Callable[[], list[str]],
         options: LoopOptions,
         on_refused: Callable[[Job, Decision], None] | None = None,
@@ -95,6 +98,7 @@ class SchedulingLoop:
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
         self.resource_reservations, self._drivers = resource_reservations, drivers
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
+        self._node_reports = node_reports
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
         self._spent, self._on_refused = options.spent or clock.now, on_refused
         self.activity = LoopActivity()
@@ -115,7 +119,7 @@ class SchedulingLoop:
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
         busy = self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices
-        if busy or self._ledger.preemptions.any_news:
+        if busy or self._node_reports or self._ledger.preemptions.any_news:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
         ready = ready or self.resource_reservations.busy
@@ -131,6 +135,7 @@ class SchedulingLoop:
         self._preemption.settle()
         self._release()
         self._assembler.build_changed()
+        self._read_reports()
         spent = count = 0
         now = self._clock.now()
         ends = now + MAX_BURST_SECONDS
@@ -158,6 +163,11 @@ class SchedulingLoop:
         if self._watch_down(now) or self._dispatcher.resting:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
+
+    def _read_reports(self) -> None:
+        """Reads some of the reports of nodes that wait. Decisions do not wait for the others."""
+        for problem in self._node_reports.read_some(MAX_REPORTS) if self._node_reports else ():
+            log.error("Failed to read what a node reports; going on", problem)  # noqa: PLE1205 - our own log
 
     def _settle_usage(self) -> None:
         """Counts some pods again whose tenant or node changed. A failure there must not stop the loop."""

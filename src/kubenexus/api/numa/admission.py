@@ -10,14 +10,17 @@ It is the code of Kubernetes 1.37 that is followed, with its default feature gat
 eviction and preemption of critical pods.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.numa.cpu_manager import CpuManager
 from kubenexus.api.numa.device_manager import DeviceManager
-from kubenexus.api.numa.machine import NONE, Kubelet, Machine, NumaNode, Usage
+from kubenexus.api.numa.machine import BEST_EFFORT, NONE, Kubelet, Machine, NumaNode, Usage
 from kubenexus.api.numa.memory_manager import Block, MemoryManager
-from kubenexus.api.numa.merge import Affinity, Hints, merge
+from kubenexus.api.numa.merge import Affinity, Hints, merge, merge_preferred
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand, pod_demand
 from kubenexus.api.numa.refusal import TOPOLOGY, Refused
 from kubenexus.api.numa.totals import check_totals
@@ -66,13 +69,13 @@ def admit_to_managers(demand: PodDemand, kubelet: Kubelet, machine: Machine, usa
     made: dict[str, Allocation] = {}
     common: Affinity | None = None
     if kubelet.pod_scope and kubelet.policy != NONE:
-        common = merge(deciding.hints_of_pod(demand), kubelet, machine)
+        common = deciding.merged(partial(deciding.hints_of_pod, demand))
         if common is None:
             return _no_affinity("", made)
     for container in demand.containers:
         affinity = common
         if affinity is None and kubelet.policy != NONE:
-            affinity = merge(deciding.hints(container), kubelet, machine)
+            affinity = deciding.merged(partial(deciding.hints, container))
             if affinity is None:
                 return _no_affinity(container.name, made)
         made[container.name] = Allocation(affinity)
@@ -87,22 +90,31 @@ class _Deciding:
     """The three managers during one admission, in the order in which the kubelet asks them."""
 
     def __init__(self, kubelet: Kubelet, machine: Machine, usage: Usage) -> None:
+        self.kubelet, self.machine = kubelet, machine
         self.devices = DeviceManager(machine, usage)
         self.cpus = CpuManager(kubelet, machine, usage) if kubelet.static_cpus else None
         self.memory = MemoryManager(machine, usage) if kubelet.static_memory else None
 
-    def hints(self, container: ContainerDemand) -> list[Hints]:
+    def merged(self, ask: Callable[[bool], list[Hints]]) -> Affinity | None:
+        """Returns the NUMA nodes by the hints that `ask` returns: of those that are preferred, which mostly are few; of
+        all only where a policy makes do with others."""
+        found = merge_preferred(ask(True), self.kubelet, self.machine)
+        if found is None and self.kubelet.policy == BEST_EFFORT:
+            return merge(ask(False), self.kubelet, self.machine)
+        return found
+
+    def hints(self, container: ContainerDemand, preferred_only: bool = False) -> list[Hints]:
         return [
-            *self.devices.hints(container.devices, reuse=True),
-            self.cpus.hints(container.cpus) if self.cpus else None,
-            *(self.memory.hints(container.memory) if self.memory else ()),
+            *self.devices.hints(container.devices, reuse=True, preferred_only=preferred_only),
+            self.cpus.hints(container.cpus, preferred_only=preferred_only) if self.cpus else None,
+            *(self.memory.hints(container.memory, preferred_only=preferred_only) if self.memory else ()),
         ]
 
-    def hints_of_pod(self, demand: PodDemand) -> list[Hints]:
+    def hints_of_pod(self, demand: PodDemand, preferred_only: bool = False) -> list[Hints]:
         return [
-            *self.devices.hints(demand.devices, reuse=False),
-            self.cpus.hints(demand.cpus) if self.cpus else None,
-            *(self.memory.hints(demand.memory) if self.memory else ()),
+            *self.devices.hints(demand.devices, reuse=False, preferred_only=preferred_only),
+            self.cpus.hints(demand.cpus, preferred_only=preferred_only) if self.cpus else None,
+            *(self.memory.hints(demand.memory, preferred_only=preferred_only) if self.memory else ()),
         ]
 
     def allocate(self, container: ContainerDemand, affinity: Affinity | None) -> Allocation:

@@ -1,6 +1,6 @@
 """The CPU Manager of a kubelet with the policy `static`: hints, and exclusive CPUs."""
 
-from kubenexus.api.numa.machine import Kubelet, Machine, Usage, members, set_sums, union
+from kubenexus.api.numa.machine import Kubelet, Machine, Usage, in_set, members, narrowest_sets, set_sums, union
 from kubenexus.api.numa.merge import Hints
 from kubenexus.api.numa.pod_demand import ContainerDemand
 from kubenexus.api.numa.refusal import SMT, Refused
@@ -15,16 +15,20 @@ class CpuManager:
         self.kubelet, self.machine, self.usage = kubelet, machine, usage
         self.reusable = 0
 
-    def hints(self, number: int) -> Hints:
+    def hints(self, number: int, *, preferred_only: bool = False) -> Hints:
         """Returns the NUMA nodes that have enough CPUs. What is preferred depends on all CPUs, reserved and used ones
         included: as few NUMA nodes as would do on an empty machine."""
         if not number:
             return None
         numa = self.machine.cpus.numa
-        total = set_sums([cpus.bit_count() for cpus in numa])
-        free = set_sums([(cpus & (self.usage.cpus | self.reusable)).bit_count() for cpus in numa])
+        all_cpus = [cpus.bit_count() for cpus in numa]
+        left = [(cpus & (self.usage.cpus | self.reusable)).bit_count() for cpus in numa]
         occupied = sum(1 << zone for zone, cpus in enumerate(numa) if cpus)
         must = sum(1 << zone for zone, cpus in enumerate(numa) if cpus & self.reusable)
+        if preferred_only:
+            sets = narrowest_sets([all_cpus], [number], occupied)
+            return {each: True for each in sets if in_set(left, each) >= number and not must & ~each}
+        total, free = set_sums(all_cpus), set_sums(left)
         sets = [zones for zones in range(1, 1 << len(numa)) if zones & ~occupied == 0]
         width = min((zones.bit_count() for zones in sets if total[zones] >= number), default=occupied.bit_count())
         return {zones: zones.bit_count() == width for zones in sets if free[zones] >= number and must & ~zones == 0}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubenexus.api.numa.machine import Device, Machine, Usage, each_bit, set_sums, union
+from kubenexus.api.numa.machine import Device, Machine, Usage, each_bit, in_set, narrowest_sets, set_sums, union
 from kubenexus.api.numa.merge import Hints
 from kubenexus.api.numa.pod_demand import ContainerDemand
 from kubenexus.api.numa.refusal import unexpected
@@ -15,14 +15,15 @@ class DeviceManager:
         self.machine, self.usage = machine, usage
         self.reusable: dict[str, int] = {}
 
-    def hints(self, wanted: Sequence[tuple[str, int]], *, reuse: bool) -> list[Hints]:
+    def hints(self, wanted: Sequence[tuple[str, int]], *, reuse: bool, preferred_only: bool = False) -> list[Hints]:
         """Returns the NUMA nodes with enough devices, for each resource. A resource of which no device has a NUMA node
         does not care."""
         found = list[Hints]()
         for resource, number in wanted:
             devices = self.machine.devices.get(resource, ())
             if any(device.numa for device in devices):
-                found.append(self._sets(devices, resource, number, self.reusable.get(resource, 0) if reuse else 0))
+                reusable = self.reusable.get(resource, 0) if reuse else 0
+                found.append(self._sets(devices, resource, number, reusable, preferred_only))
         return found
 
     def allocate(self, container: ContainerDemand, affinity: int | None) -> dict[str, int]:
@@ -42,7 +43,9 @@ class DeviceManager:
             self.reusable[resource] = left | chosen if container.leaves_for_reuse else left & ~chosen
         return taken
 
-    def _sets(self, devices: Sequence[Device], resource: str, number: int, reusable: int) -> dict[int, bool]:
+    def _sets(
+        self, devices: Sequence[Device], resource: str, number: int, reusable: int, preferred_only: bool
+    ) -> dict[int, bool]:
         free = self.usage.devices[resource]
         if (free | reusable).bit_count() < number:
             return {}
@@ -51,6 +54,13 @@ class DeviceManager:
         available = [devices[index].numa & everywhere for index in each_bit(free) if devices[index].numa]
         kept = [devices[index].numa & everywhere for index in each_bit(reusable) if devices[index].numa]
         hosts = union(attached)
+        if preferred_only and not any([numa & (numa - 1) for numa in attached]):  # noqa: C419
+            of_all, of_free = self._counts(attached), self._counts(available)
+            return {
+                zones: True
+                for zones in narrowest_sets([of_all], [number], hosts)
+                if len(kept) + in_set(of_free, zones) >= number and all(numa & zones for numa in kept)
+            }
         in_all, left = self._in_sets(attached), self._in_sets(available)
         sets = [zones for zones in range(1, everywhere + 1) if zones & ~hosts == 0]
         width = min((zones.bit_count() for zones in sets if in_all[zones] >= number), default=hosts.bit_count())
@@ -62,17 +72,17 @@ class DeviceManager:
 
     def _in_sets(self, devices: Sequence[int]) -> list[int]:
         """Returns how many devices are attached to a NUMA node of each set. A device of several counts once."""
-        counts = [0] * self.machine.zones
-        several = list[int]()
-        for numa in devices:
-            if numa & (numa - 1):
-                several.append(numa)
-            elif numa:
-                counts[numa.bit_length() - 1] += 1
-        sums = set_sums(counts)
-        for numa in several:
+        sums = set_sums(self._counts([numa for numa in devices if not numa & (numa - 1)]))
+        for numa in [numa for numa in devices if numa & (numa - 1)]:
             sums = [number + (1 if zones & numa else 0) for zones, number in enumerate(sums)]
         return sums
+
+    def _counts(self, devices: Sequence[int]) -> list[int]:
+        """Returns how many devices each NUMA node has; each is attached to one."""
+        counts = [0] * self.machine.zones
+        for numa in devices:
+            counts[numa.bit_length() - 1] += 1
+        return counts
 
     def _choose(self, devices: Sequence[Device], resource: str, number: int, affinity: int | None) -> int:
         """Returns devices: left by init containers first, then on the NUMA nodes of the affinity, then any."""

@@ -147,12 +147,47 @@ def members(mask: int) -> tuple[int, ...]:
     return tuple(position for position in range(mask.bit_length()) if mask >> position & 1)
 
 
+@functools.cache
+def sets_of_width(zones: int, width: int) -> tuple[int, ...]:
+    """Returns all sets of so many of the NUMA nodes. Called for at most 8."""
+    return tuple(each for each in range(1, 1 << zones) if each.bit_count() == width)
+
+
+def narrowest_sets(amounts: Sequence[Sequence[int]], numbers: Sequence[int], among: int) -> Sequence[int]:
+    """Returns the sets with as few NUMA nodes as possible, of those that have enough of everything; none if not all of
+    them do. `amounts` are by resource and NUMA node. Mostly one NUMA node has enough: then the many sets are not
+    looked at."""
+    pairs = list(zip(amounts, numbers, strict=True))
+    singles = [
+        1 << zone
+        for zone in members(among)
+        if all([of[zone] >= number for of, number in pairs])  # noqa: C419
+    ]
+    if singles:
+        return singles
+    sums = [(set_sums(of), number) for of, number in pairs]
+    for width in range(2, among.bit_count() + 1):
+        found = [
+            zones
+            for zones in sets_of_width(among.bit_length(), width)
+            if not zones & ~among and all([of[zones] >= number for of, number in sums])  # noqa: C419
+        ]
+        if found:
+            return found
+    return ()
+
+
 def each_bit(mask: int) -> Iterable[int]:
     """Yields the positions in a set of any size, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def in_set(amounts: Sequence[int], zones: int) -> int:
+    """Returns the sum of the amounts on a set of NUMA nodes."""
+    return sum([amounts[zone] for zone in members(zones)])
 
 
 def set_sums(amounts: Sequence[int]) -> list[int]:

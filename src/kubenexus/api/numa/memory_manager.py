@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kubenexus.api.numa.machine import Machine, Usage, members, set_sums
+from kubenexus.api.numa.machine import Machine, Usage, in_set, members, narrowest_sets, set_sums
 from kubenexus.api.numa.merge import Affinity, Hints
 from kubenexus.api.numa.pod_demand import ContainerDemand
 from kubenexus.api.numa.refusal import unexpected
@@ -29,11 +29,12 @@ class MemoryManager:
         self.machine, self.usage = machine, usage
         self.reusable: dict[tuple[int, str], int] = {}
 
-    def hints(self, wanted: Sequence[tuple[str, int]] | None) -> list[Hints]:
+    def hints(self, wanted: Sequence[tuple[str, int]] | None, *, preferred_only: bool = False) -> list[Hints]:
         """Returns the same hints for each type. If no set of NUMA nodes will do, that counts as no preference."""
         if not wanted:
             return []
-        found = self._sets(dict(wanted))
+        # Without a preferred set, all have to be looked at: is there any?
+        found = (preferred_only and self._preferred_sets(dict(wanted))) or self._sets(dict(wanted))
         return [found] * len(wanted) if found else []
 
     def allocate(self, container: ContainerDemand, affinity: Affinity) -> list[Block]:
@@ -108,6 +109,21 @@ class MemoryManager:
             elif not zones & taken or not any(self._taken_otherwise(zone, zones) for zone in members(zones)):
                 found.append(zones)
         return {zones: zones.bit_count() == width for zones in found}
+
+    def _preferred_sets(self, wanted: Memory) -> dict[int, bool]:
+        """Returns those of `_sets` that are preferred."""
+        amounts = [self._amounts(self.machine.memory, kind) for kind in wanted]
+        found = narrowest_sets(amounts, [*wanted.values()], self.machine.all_zones)
+        return {zones: True for zones in found if self._has_room(zones, wanted)}
+
+    def _has_room(self, zones: int, wanted: Memory) -> bool:
+        for kind, size in wanted.items():
+            left = in_set(self._amounts(self.usage.memory, kind), zones)
+            if left < size and left + self.reusable.get((zones, kind), 0) < size:
+                return False
+        if zones & (zones - 1) == 0:
+            return self.usage.groups[zones.bit_length() - 1] == zones
+        return not any([self._taken_otherwise(zone, zones) for zone in members(zones)])  # noqa: C419
 
     def _taken_otherwise(self, zone: int, zones: int) -> bool:
         """Returns whether a NUMA node cannot be part of a group, since it holds blocks of its own or of another."""

@@ -25,6 +25,15 @@ class Affinity(msgspec.Struct, frozen=True, gc=False):
 
 def merge(hints: Sequence[Hints], kubelet: Kubelet, machine: Machine) -> Affinity | None:
     """Returns the NUMA nodes that a container or pod gets, or None if the policy refuses it."""
+    found = merge_preferred(hints, kubelet, machine)
+    if found is None and kubelet.policy == BEST_EFFORT:
+        return _best_effort([each for each in hints if each is not None], kubelet, machine)
+    return found
+
+
+def merge_preferred(hints: Sequence[Hints], kubelet: Kubelet, machine: Machine) -> Affinity | None:
+    """Returns the best set of NUMA nodes that all resources prefer, None if there is none. Reads only what is preferred
+    of the hints."""
     told = [each for each in hints if each is not None]
     everywhere = machine.all_zones
     if not told:
@@ -39,7 +48,7 @@ def merge(hints: Sequence[Hints], kubelet: Kubelet, machine: Machine) -> Affinit
             common = [zones for zones in common if zones.bit_count() == 1]
         best = min(common, key=lambda zones: _fitness(zones, kubelet, machine)) if common else None
     if best is None:
-        return _best_effort(told, kubelet, machine) if kubelet.policy == BEST_EFFORT else None
+        return None
     if kubelet.policy == SINGLE_NUMA_NODE and best == everywhere:
         return Affinity(None, True)
     return Affinity(best, True)

@@ -5,6 +5,7 @@ now. So a lost event, a repeated one, or a pod created again under its old name 
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from kubenexus.api.codec import Unreadable, as_unreadable
@@ -14,6 +15,7 @@ from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.bad_object_log import BadObjectLog
+from kubenexus.app.watch.node_reports import NodeReports
 from kubenexus.app.watch.object_cache import FINGERPRINTED, ObjectCache, fingerprint, stripped_node, with_shared_parts
 from kubenexus.base.errors import Malformed, described
 from kubenexus.base.timestamps import parse_timestamp
@@ -32,6 +34,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, TENANT_KINDS
 from kubenexus.state.pods import PodHoldings, PodStage, is_finished
 
+NODE_REPORT = "NodeResourceTopology"
 # Kinds that some refused pod may wait for, and how events name them.
 EVENTS = {
     "StorageClass": EventResource.STORAGE_CLASS,
@@ -45,7 +48,7 @@ EVENTS = {
     "DeviceTaintRule": EventResource.DEVICE_TAINT_RULE,
     "ResourceClaim": EventResource.RESOURCE_CLAIM,
     "ResourceSlice": EventResource.RESOURCE_SLICE,
-    "NodeResourceTopology": EventResource.NODE_RESOURCE_TOPOLOGY,
+    NODE_REPORT: EventResource.NODE_RESOURCE_TOPOLOGY,
 }
 
 log = logs.get("event_handlers")
@@ -82,6 +85,11 @@ class EventHandlers:
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
         self.bad_objects = BadObjectLog()
+        self.node_reports = NodeReports(
+            partial(self.on_object_update, NODE_REPORT),
+            partial(self.on_object_delete, NODE_REPORT),
+            lambda node: node in cache.of(NODE_REPORT),
+        )
 
     # --- pods -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import KEYS
 from kubenexus.app.wakeup import Wakeup
-from kubenexus.app.watch.event_handlers import EventHandlers
+from kubenexus.app.watch.event_handlers import NODE_REPORT, EventHandlers
 from kubenexus.base.errors import Malformed
 from kubenexus.client import kinds
 from kubenexus.client.kinds import LIVE_PODS_FIELD_SELECTOR, ApiResource
@@ -223,6 +223,8 @@ def _handlers(
         return handlers.on_pod_update, handlers.on_pod_delete, handlers.pod_keys
     if kind == "Node":
         return handlers.on_node_update, handlers.on_node_delete, handlers.node_keys
+    if kind == NODE_REPORT:
+        return handlers.node_reports.on_update, handlers.node_reports.on_delete, partial(handlers.keys, kind)
     return (
         partial(handlers.on_object_update, kind),
         partial(handlers.on_object_delete, kind),

@@ -45,7 +45,8 @@ class ContainerRule:
         elif self.memory:
             here = states.field("own_group", codes)
             for name, size in self.memory:
-                here = here & (states.amounts("memory", name, codes)[1] >= size)
+                total, free, _ = states.amounts("memory", name, codes)
+                here = here & (free >= size) & (total >= size)
             fits = fits & (here | ~(static_memory & aligned))
             decided |= here & aligned
         elif self.memory is not None:
