@@ -51,7 +51,7 @@ demo: $(READY) ## see it work: a cluster in the box, the real scheduler, a story
 
 # Tests start many processes. Without bytecode each compiles the whole package: 0.4 s.
 test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
-	PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cache, once (or name KUBEBUILDER_ASSETS)
 	$(PY) -m tests.e2e.controlplane.build

@@ -14,7 +14,7 @@ from kubenexus.base import gc_tuning
 BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # The same examples on every machine and in every run: what passes here passes there.
-settings.register_profile("default", BASE, max_examples=50, derandomize=True, database=None)
+settings.register_profile("default", BASE, max_examples=25, derandomize=True, database=None)
 settings.register_profile("thorough", BASE, max_examples=2000)
 # Fresh examples each time and no shrinking: to see at once whether there is something to find.
 settings.register_profile("quick", BASE, max_examples=50, database=None, phases=[Phase.explicit, Phase.generate])

@@ -9,6 +9,7 @@ import pytest
 from kubenexus.api import json_outline
 from kubenexus.api.core import Pod
 from kubenexus.api.json_outline import JsonOutline, without_deep_parts, without_unread_fields
+from tests.rounds import rounds
 
 TEXTS = ["", "a", '"', "\\", '\\"', "[", "]}", ",:", "\n", "é", "😀", '\\\\"', "nodeName"]
 
@@ -32,7 +33,7 @@ def emptied(value: Any, levels: int) -> Any:
 
 
 @pytest.mark.parametrize("portion", [7, 1 << 20], ids=["in many portions", "in one portion"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(rounds(10, 40)))
 def test_a_text_is_cut_at_a_depth_and_nowhere_else(seed: int, portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_outline, "PORTION", portion)
     dice = random.Random(seed)
@@ -46,7 +47,7 @@ def test_a_text_is_cut_at_a_depth_and_nowhere_else(seed: int, portion: int, monk
 
 
 @pytest.mark.parametrize("portion", [7, 1 << 20], ids=["in many portions", "in one portion"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(rounds(5, 20)))
 def test_members_and_items_lie_where_a_reader_finds_them(
     seed: int, portion: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

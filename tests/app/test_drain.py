@@ -11,8 +11,9 @@ from kubenexus.api.core import Pod
 from kubenexus.testing.builders import a_node
 from tests.api.gangs.builders import a_member
 from tests.app.decision_fixture import DecisionFixture
+from tests.rounds import rounds
 
-SEEDS, PARTS = 1000, 4
+SEEDS, PARTS = rounds(200, 1000), 4
 
 
 def gang(name: str, size: int, **fields: object) -> list[Pod]:
@@ -65,7 +66,7 @@ def test_f04_interleaved_gangs_on_two_machines_always_drain(part: int) -> None:
         drained(seed, gangs=4)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(rounds(2, 5)))
 def test_f04_sixty_of_them_do(seed: int) -> None:
     drained(seed, gangs=60)
 

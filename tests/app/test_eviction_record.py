@@ -169,4 +169,4 @@ class Evictions(RuleBasedStateMachine):
 
 
 TestEvictions = Evictions.TestCase
-TestEvictions.settings = settings(max_examples=40, stateful_step_count=30)
+TestEvictions.settings = settings(stateful_step_count=30)

@@ -205,7 +205,7 @@ async def come_and_go(fixture: SchedulerFixture, wave: int, number: int) -> None
     fixture.server.calls.clear()
 
 
-@pytest.mark.parametrize(("waves", "number"), [(40, 10), (4, 250)], ids=["many small", "some large"])
+@pytest.mark.parametrize(("waves", "number"), [(20, 10), (4, 100)], ids=["many small", "some large"])
 def test_f61_f62_pods_that_come_and_go_leave_nothing_behind(waves: int, number: int) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(*(a_node(f"n{i}", cpu=16, pods=20) for i in range(4)))

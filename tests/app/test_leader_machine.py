@@ -148,4 +148,4 @@ class Election(RuleBasedStateMachine):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(stateful_step_count=50, max_examples=150)
+TestElection.settings = settings(stateful_step_count=50, max_examples=2 * settings().max_examples)

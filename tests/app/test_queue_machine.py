@@ -4,7 +4,7 @@ job waits that its limits and the nodes admit."""
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.testing.builders import a_node, a_pod
@@ -86,7 +86,6 @@ class Chaos:
                 assert limit is not None or asked > free, f"{key} waits, and there is room"
 
 
-@settings(max_examples=40)
 @given(st.lists(STEP, max_size=30))
 def test_queues_use_what_runs_and_no_job_waits_for_nothing(steps: list[Step]) -> None:
     play(Chaos, steps)

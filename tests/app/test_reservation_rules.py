@@ -117,7 +117,7 @@ def test_several_gangs_that_come_no_closer_share_one_account() -> None:
     tenants = Tenants()
     for size in (5, 6, 5):
         tenants.gang(size)
-    assert 0.0 < tenants.hours(3, 20.0) <= 0.25
+    assert 0.0 < tenants.hours(2, 30.0) <= 0.25
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_stream_of_new_gangs_gets_no_more_than_one_gang(every: float, namespac
             made[0], made[1] = now + every, made[1] + 1
             mine = tenants.gang(5 + int(made[1]) % 2, f"tenant-{int(made[1]) % namespaces}")
 
-    assert tenants.hours(3, 20.0, renew) <= 0.25
+    assert tenants.hours(2, 30.0, renew) <= 0.25
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_gang_that_shrinks_until_it_is_placed_had_its_turn_in_vain(minimum: in
             assert len(fixture.where(f"{name}-")) == minimum
             fixture.end(*(pod.key for pod in less))
 
-    assert 0.0 < tenants.hours(3, 20.0, shrink) <= 0.25
+    assert 0.0 < tenants.hours(2, 20.0, shrink) <= 0.25
     assert shrunk[0] > 2
 
 

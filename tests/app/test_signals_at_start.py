@@ -31,13 +31,13 @@ def signalled(number: int, module: str, *command: str, entry: str = "-m") -> tup
     return ended.returncode, ended.stderr
 
 
-@pytest.mark.parametrize("entry", ["-m", "console script"])
 @pytest.mark.parametrize(
-    "module",
+    ("module", "entry"),
     [
-        pytest.param("click", id="the first import"),
-        pytest.param("kubenexus.app.process", id="the heavy imports"),
-        pytest.param("uvloop", id="the last before the event loop"),
+        pytest.param("click", "-m", id="the first import"),
+        pytest.param("kubenexus.app.process", "-m", id="the heavy imports"),
+        pytest.param("uvloop", "-m", id="the last before the event loop"),
+        pytest.param("click", "console script", id="the first import, as a console script"),
     ],
 )
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["TERM", "INT"])

@@ -106,5 +106,5 @@ class UsageMachine(RuleBasedStateMachine):
                 assert abs(expected[key] - found[key]) < 1e-3, key
 
 
-UsageMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+UsageMachine.TestCase.settings = settings(stateful_step_count=40, deadline=None)
 TestUsage = UsageMachine.TestCase

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench import suite
+from bench import longest_turn, shipped, suite
 from bench.__main__ import main
+from bench.cluster import CROWDED
 from bench.measure import Memory, Pair, Result, Timing, timing
 from bench.suite import Plan
 from bench.targets import growth, judge
+from kubenexus.testing.large.scenarios import dimensions
 
 TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200, entries=50)
 
@@ -20,8 +22,12 @@ TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=
 def results() -> Iterator[list[Result]]:
     """Without settling down before each bench: that looks through all that other tests have left in this process, again
     and again, for times that nobody reads."""
+    one_of_each = {about: (about, dimension) for about, dimension in dimensions()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "settle_down", lambda: None)
+        for module in (suite, shipped):
+            patch.setattr(module, "CROWDED", CROWDED._replace(residents=3))
+        patch.setattr(longest_turn, "dimensions", one_of_each.values)  # tests/fuzz/test_growing.py plays all of them
         yield list(suite.run(TINY))
 
 

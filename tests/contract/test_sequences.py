@@ -15,6 +15,7 @@ from tests.contract.embedded import client
 from tests.contract.http import Http
 from tests.contract.operations import Operation, sequences
 from tests.contract.runs import Covered, Run, Told, covered, table
+from tests.rounds import rounds
 
 COVERED: Covered = Counter()
 
@@ -27,7 +28,7 @@ def http() -> Iterator[Http]:
     print(table(COVERED))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(30, 200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(sequences())
 def test_a_sequence_agrees_with_itself(http: Http, sequence: list[Operation]) -> None:
     run = Run(http)

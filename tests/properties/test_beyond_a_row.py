@@ -26,6 +26,7 @@ from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
 from tests.properties.table_content import fresh_table_of, table_of
+from tests.rounds import rounds
 
 ZONE, HOST, RACK = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"
 RULES = profile_plugins()
@@ -165,7 +166,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("most", [16, 2, -1], ids=lambda most: f"up to {most} codes are few")
 @pytest.mark.parametrize("wishes", WORKLOADS.values(), ids=WORKLOADS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(rounds(2, 4)))
 def test_as_a_workload_grows_its_table_is_a_fresh_one(
     seed: int, wishes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

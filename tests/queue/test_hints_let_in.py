@@ -80,7 +80,7 @@ def blamed(cluster: PluginCluster, pod: Pod) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("own", "profile_plugins"), PROFILES.values(), ids=PROFILES)
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=max(25, settings().max_examples // 2))
 @given(seed=st.integers(0, 2**32))
 def test_an_event_that_lets_a_pod_in_wakes_it(own: float, profile_plugins: ProfilePlugins, seed: int) -> None:
     let_in(seed, own, profile_plugins)

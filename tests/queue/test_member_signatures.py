@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import ClaimVolume, EphemeralVolume, Pod, Volume
@@ -115,7 +115,6 @@ def a_member(draw: st.DrawFn) -> Pod:
     return msgspec.structs.replace(pod, status=status)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(a_member(), max_size=12), max_size=4), st.data())
 def test_the_signatures_are_those_of_each_member_alone(gangs: list[list[Pod]], data: st.DataObject) -> None:
     kept, before = MemberSignatures(), list[Pod]()

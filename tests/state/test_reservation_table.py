@@ -150,7 +150,7 @@ class Machine:
                 assert all(amount > 0 for amount in entry.left().values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(steps, max_size=25))
 def test_reserved_capacity_is_never_over_booked_and_never_taken_by_others(story: list[tuple[Any, ...]]) -> None:
     machine = Machine()

@@ -21,6 +21,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pod_counter import PodCounter
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
+from tests.rounds import rounds
 
 EVERYWHERE = LabelSelector()
 
@@ -223,7 +224,7 @@ def counted(ledger: Ledger, counters: Mapping[Group, PodCounter]) -> dict[tuple[
 
 
 @pytest.mark.parametrize("logged", [0, 3, MAX_LOGGED])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(rounds(10, 40)))
 def test_terms_counted_together_are_those_counted_one_by_one(
     seed: int, logged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,7 @@ def answer(request: AdmissionRequest) -> None:
         assert msgspec.json.decode(encode_review("u", each))["response"]["uid"] == "u"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.sampled_from(KINDS), st.sampled_from(["CREATE", "UPDATE"]), WORKLOAD, THING)
 def test_objects_of_any_shape(kind: str, operation: str, data: Any, old: Any) -> None:
     if isinstance(data, dict) and isinstance(data.get("metadata"), dict):
@@ -89,7 +89,7 @@ def test_objects_of_any_shape(kind: str, operation: str, data: Any, old: Any) ->
     answer(decode_review(body(kind, operation, data, old)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.binary(max_size=64), st.integers(0, 400))
 def test_bytes_of_any_kind(noise: bytes, place: int) -> None:
     good = body("Pod", "CREATE", {"metadata": {"labels": {"a": "b"}}}, None)

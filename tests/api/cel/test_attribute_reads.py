@@ -1,7 +1,7 @@
 """What an expression reads of a device: devices that are equal in that share the answer."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.cel.attribute_reads import attribute_reads
@@ -58,7 +58,6 @@ _DEVICES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(expression=_EXPRESSIONS, devices=st.lists(_DEVICES, min_size=2, max_size=6))
 def test_a_shared_answer_is_that_of_the_device_alone(expression: str, devices: list[CelDevice]) -> None:
     shared = DeviceSelector(expression)

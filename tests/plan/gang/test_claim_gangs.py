@@ -24,6 +24,7 @@ from kubenexus.testing.claim_puzzles import (
     slice_of,
 )
 from kubenexus.testing.harness import a_ledger
+from tests.rounds import rounds
 
 PLUGINS = profile_plugins(default_profile())
 
@@ -71,9 +72,9 @@ def check(decision: Decision, puzzle: Puzzle) -> None:
 
 
 def test_of_gangs_that_need_a_joint_allocation_99_of_100_are_placed() -> None:
-    found = puzzles(100)
+    found = puzzles(rounds(50, 100))
     behind = [i for i, puzzle in enumerate(found) if len(decided(puzzle).placements) < len(puzzle.members)]
-    assert len(behind) <= 1, f"{len(behind)} puzzles: {behind}"
+    assert len(behind) <= len(found) // 100, f"{len(behind)} puzzles: {behind}"
 
 
 @pytest.mark.parametrize(

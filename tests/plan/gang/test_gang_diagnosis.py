@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import TopologySpreadConstraint
@@ -223,7 +223,6 @@ def test_nodes_that_would_refuse_members_even_if_empty_are_told_with_the_reason(
     assert decision.sentence() == f"0/4 nodes are available: {said}."
 
 
-@settings(max_examples=50)
 @given(kinds=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=8))
 def test_each_node_counts_for_the_first_reason_that_it_has(kinds: list[tuple[bool, bool, bool]]) -> None:
     """Amounts do not count here: every node is too small for a member."""

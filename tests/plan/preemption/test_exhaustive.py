@@ -6,8 +6,9 @@
 from random import Random
 
 from tests.plan.preemption.small_clusters import SmallCluster, compare, small_cluster
+from tests.rounds import rounds
 
-CLUSTERS = 250
+CLUSTERS = rounds(120, 250)
 FEWEST = 0.95  # share of clusters with evictions on which no fewer jobs could be hurt
 
 

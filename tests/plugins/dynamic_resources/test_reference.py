@@ -96,7 +96,7 @@ def expected(case: Case) -> list[list[str]] | str:
     return [[f"d{i}" for own, i in first if own == c] for c in range(len(case.claims))]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(case=_CASES)
 def test_the_first_solution_is_that_of_a_plain_search(case: Case) -> None:
     assert found(case) == expected(case)

@@ -73,7 +73,7 @@ def expected(ledger: Ledger, spec: Any) -> dict[str, str]:
     return {name: "error" if said else "none" for name, said in answers.items() if isinstance(said, str)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(machines=_MACHINES, requests=_REQUESTS, constraint=_CONSTRAINT, steps=_STEPS)
 def test_all_rows_are_as_each_alone(
     machines: list[list[str]], requests: list[tuple[int, str]], constraint: str, steps: list[tuple[int, int, bool]]

@@ -142,4 +142,4 @@ class Turmoil(RuleBasedStateMachine):
 
 
 TestTurmoil = Turmoil.TestCase
-TestTurmoil.settings = settings(stateful_step_count=20, max_examples=settings().max_examples // 2)
+TestTurmoil.settings = settings(stateful_step_count=20, max_examples=max(25, settings().max_examples // 2))
