@@ -142,7 +142,7 @@ docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/reference/,
 	$(PY) -m docsite.reference docs/reference
 
 docs-site: $(VENV)/.docs-ready ## build the documentation site into build/site, with strict links; no network once installed
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(PY) -m mkdocs build --strict --quiet
+	$(PY) -m docsite.build
 	$(PY) -m docsite.check build/site
 
 $(VENV)/.docs-ready: $(READY)

@@ -4,11 +4,14 @@
 """
 
 import re
+import socket
+import urllib.error
+import urllib.request
 
 import pytest
 import yaml
 
-from docsite import check, events, hooks, reference
+from docsite import build, check, events, hooks, reference
 from tests.repository.docs.blocks import ROOT
 
 DOCS = ROOT / "docs"
@@ -75,6 +78,18 @@ def test_what_pages_lead_to_exists_and_is_found() -> None:
     found = hooks.reachable([str(page.relative_to(ROOT)) for page in DOCS.rglob("*.md")])
     assert {"Dockerfile", "CONTRIBUTING.md", "deploy/helm/kubenexus/values.yaml"} <= found
     assert [path for path in found if not (ROOT / path).exists()] == []
+
+
+def test_a_build_that_needs_the_network_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back after the test
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, getattr(socket, name))
+    build.cut_off()
+    with pytest.raises(urllib.error.URLError, match="built without network"):
+        urllib.request.urlopen("http://127.0.0.1:9")
+    with socket.socket() as connection, pytest.raises(build.NoNetwork):
+        connection.connect(("127.0.0.1", 9))
 
 
 @pytest.mark.parametrize(
