@@ -29,6 +29,7 @@ DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.QUEUES: {"metadata": {"name": "bad"}, "spec": {"weight": "x"}},
     kinds.CLUSTER_QUEUES: {"metadata": {"name": "bad", "labels": {"a": 5}}},
     kinds.LOCAL_QUEUES: {"spec": {"clusterQueue": 5}},
+    kinds.KUEUE_WORKLOADS: {"spec": {"podSets": "all"}},
     kinds.REPLICA_SETS: {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}},
     kinds.STATEFUL_SETS: {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}},
     kinds.SERVICES: {"spec": {"selector": "all"}},

@@ -351,11 +351,11 @@ def test_all_that_were_set_aside_are_tried_in_the_end(fits: bool) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.scheduler.dispatcher.backlog.max_under_way = 128
         fixture.nodes(a_node("n", cpu=2000, memory="4Ti", pods=2000))
-        pods = [a_pod(f"p{i}", cpu=1 if i < 300 or fits else 3000 + i, memory=f"{i + 1}Mi") for i in range(1000)]
+        pods = [a_pod(f"p{i}", cpu=1 if i < 200 or fits else 3000 + i, memory=f"{i + 1}Mi") for i in range(500)]
         fixture.pods(*pods)
         await fixture.work()
         places = Counter(fixture.queue.state(pod.key) for pod in pods)
-        assert len(fixture.where()) == (1000 if fits else 300)
+        assert len(fixture.where()) == (500 if fits else 200)
         assert places[QueueState.ACTIVE] == 0, "none waits for a turn that never comes"
 
     scheduler_test(life)

@@ -1,4 +1,4 @@
-"""A hundred thousand waiting jobs of ten kinds: counted in decisions and hints, not in seconds."""
+"""Twenty thousand waiting jobs of ten kinds: counted in decisions and hints, not in seconds."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.testing.builders import a_node, a_pod
 from tests.queue.queue_fixture import EXACT, QueueFixture, refusal
 
-JOBS, KINDS = 100_000, 10
+JOBS, KINDS = 20_000, 10
 LEFT = pod_gone(a_pod("gone", cpu=1, node="n"))
 
 

@@ -1,6 +1,5 @@
 """Rules for every file of the repository: docstrings, no machine paths, tidy line ends, API paths in one place."""
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +39,7 @@ def test_every_module_begins_with_a_docstring_that_gives_the_reason_for_it() -> 
     without = [
         str(module.relative_to(ROOT / "src"))
         for module in MODULES
-        if not ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+        if not module.read_text(encoding="utf-8").startswith('"""')
     ]
     assert without == []
 
