@@ -1,7 +1,7 @@
 """What each source adds to the drafts of a node's devices. A field that a better source has set stays."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource, Link
@@ -9,7 +9,7 @@ from kubenexus.api.devices.draft import Draft, Warnings
 from kubenexus.api.devices.from_labels import CloudFacts, GfdFacts, ManualFacts, NfdFacts
 from kubenexus.api.devices.islands import join
 from kubenexus.api.devices.models import NVIDIA, cluster_clique, find_model, profile_memory
-from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.node_resource_topology import MAX_ZONES, NodeResourceTopology
 from kubenexus.api.keys import discovered, gpu, numa
 from kubenexus.api.keys.values import quoted
 from kubenexus.api.quantity import to_units
@@ -24,10 +24,10 @@ def put_zones(
     """Gives the devices of each resource to the NUMA zones, if the zones have exactly as many. A zone only counts its
     devices: where `stated` has a zone for each device and the counts agree, these are theirs, else they are in order.
     """
-    zones = _zone_counts(topology, warnings)
     offered: dict[str, list[Draft]] = defaultdict(list)
     for draft in drafts:
         offered[draft.text("resource")].append(draft)
+    zones = _zone_counts(topology, offered, warnings)
     for resource, devices in offered.items():
         replicas = devices[0].facts.get("replicas", 1)
         counts = [(zone, count // replicas) for zone, count in sorted(zones.get(resource, {}).items())]
@@ -44,17 +44,23 @@ def put_zones(
                 next(remaining).put("numa", zone, FactSource.NRT)
 
 
-def _zone_counts(topology: NodeResourceTopology, warnings: Warnings) -> dict[str, dict[int, int]]:
-    """Returns the capacity of each resource in each NUMA zone."""
+def _zone_counts(
+    topology: NodeResourceTopology, offered: Container[str], warnings: Warnings
+) -> dict[str, dict[int, int]]:
+    """Returns the capacity of each resource that is offered in each NUMA zone."""
     counts: dict[str, dict[int, int]] = defaultdict(dict)
+    if len(topology.zones) > MAX_ZONES:
+        warnings.add(f"NodeResourceTopology: {len(topology.zones)} zones; at most {MAX_ZONES} are read")
+        return counts
     for zone in topology.zones:
-        if not 0 <= zone.numa <= _MAX_NUMA:
+        number = zone.numa
+        if not 0 <= number <= _MAX_NUMA:
             continue
         for resource in zone.resources:
-            if "/" not in resource.name:
+            if resource.name not in offered or "/" not in resource.name:
                 continue
             try:
-                counts[resource.name][zone.numa] = max(to_units(resource.capacity), 0)
+                counts[resource.name][number] = max(to_units(resource.capacity), 0)
             except Malformed as error:
                 where = f"NodeResourceTopology, zone {truncated(zone.name)}, {truncated(resource.name)}"
                 warnings.add(f"{where}: {error}")

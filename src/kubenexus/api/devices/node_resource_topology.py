@@ -10,6 +10,7 @@ from kubenexus.api.core import QuantityText
 from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
 
 NUMA_ZONE: Final = "Node"
+MAX_ZONES: Final = 256  # of a node, sockets and caches included; one with more tells nothing
 _NUMBERED: Final = re.compile(r"(?:[a-z]+-)?([0-9]{1,4})", re.IGNORECASE)
 
 

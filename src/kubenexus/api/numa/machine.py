@@ -127,11 +127,12 @@ def idle(machine: Machine) -> Usage:
         {kind: list(amounts) for kind, amounts in machine.memory.items()},
         [1 << zone for zone in range(machine.zones)],
         [0] * machine.zones,
-        {
-            resource: sum(1 << index for index, device in enumerate(devices) if device.healthy)
-            for resource, devices in machine.devices.items()
-        },
+        {resource: ((1 << len(devices)) - 1) & ~_unhealthy(devices) for resource, devices in machine.devices.items()},
     )
+
+
+def _unhealthy(devices: Sequence[Device]) -> int:
+    return sum([1 << index for index, device in enumerate(devices) if not device.healthy])
 
 
 def union(sets: Iterable[int]) -> int:

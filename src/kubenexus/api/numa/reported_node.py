@@ -5,12 +5,13 @@ the same shape is made up from them: the CPUs of a NUMA node in a row, the reser
 Amounts decide nearly everything. `hidden.py` adds what they hide.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from kubenexus.api.devices.node_resource_topology import NodeResourceTopology, Zone
+from kubenexus.api.devices.node_resource_topology import MAX_ZONES, NodeResourceTopology, Zone
 from kubenexus.api.numa.hidden import add_hidden
 from kubenexus.api.numa.machine import (
     BEST_EFFORT,
@@ -29,8 +30,10 @@ from kubenexus.base.errors import Malformed
 
 POLICY_ATTRIBUTE: Final = "topologyManagerPolicy"
 SCOPE_ATTRIBUTE: Final = "topologyManagerScope"
-_MAX_CPUS: Final = 4096  # of a NUMA node; more cannot be real
+_MAX_CPUS: Final = 4096  # of a node; twice what the largest machines have
 _MAX_DEVICES: Final = 512  # of one resource on a node
+_MAX_ALL_DEVICES: Final = 2048  # of all resources on a node
+_MAX_ATTRIBUTES: Final = 256  # of a node; further ones are not read
 _MAX_RESOURCES: Final = 32  # of one zone; further ones are not read
 _SAME_SOCKET: Final = 15  # a distance up to this is inside of one socket
 # The deprecated list of policies: name of the policy, and whether its scope is the pod.
@@ -151,6 +154,8 @@ def reported_node(
 
 def _zones(nrt: NodeResourceTopology) -> list[Zone]:
     """Returns the NUMA nodes in the order of their numbers; none if these are not distinct, or too many."""
+    if len(nrt.zones) > MAX_ZONES:
+        return []
     zones = sorted((zone for zone in nrt.zones if zone.numa >= 0), key=lambda zone: zone.numa)
     if len(zones) > MAX_NUMA_NODES or len({zone.numa for zone in zones}) < len(zones):
         return []
@@ -170,9 +175,10 @@ def _read(zones: Sequence[Zone]) -> dict[str, _Amounts]:
 
 
 def _policy(nrt: NodeResourceTopology) -> tuple[str, bool]:
-    told = {each.name: each.value for each in nrt.attributes}
+    told = {each.name: each.value for each in nrt.attributes[:_MAX_ATTRIBUTES]}
     policy, pod_scope = next(
-        (_OLD_POLICIES[name] for name in nrt.topology_policies if name in _OLD_POLICIES), ("none", False)
+        (_OLD_POLICIES[name] for name in nrt.topology_policies[:_MAX_ATTRIBUTES] if name in _OLD_POLICIES),
+        ("none", False),
     )
     if told.get(POLICY_ATTRIBUTE) in POLICIES:
         policy = told[POLICY_ATTRIBUTE]
@@ -186,7 +192,7 @@ def _distances(zones: Sequence[Zone]) -> tuple[tuple[int, ...], ...]:
     names = {zone.name: position for position, zone in enumerate(zones)}
     rows = [[10 if one == other else 20 for other in range(len(zones))] for one in range(len(zones))]
     for row, zone in zip(rows, zones, strict=True):
-        for cost in zone.costs:
+        for cost in zone.costs[:MAX_ZONES]:
             if cost.name in names and 0 < cost.value < 1000:
                 row[names[cost.name]] = cost.value
     return tuple(map(tuple, rows))
@@ -210,25 +216,33 @@ def _threads(options: KubeletOptions, cpus: _Amounts | None, pods: Sequence[PodD
 
 
 def _cpus(
-    cpus: _Amounts | None, zones: int, threads: int, distances: Sequence[Sequence[int]]
+    cpus: _Amounts | None, zones: int, threads: int, distances: tuple[tuple[int, ...], ...]
 ) -> tuple[CpuLayout, int, int]:
     """Returns a made-up layout, the reserved and the free CPUs."""
-    numa: list[int] = []
-    cores: list[int] = []
+    if cpus is None:
+        return CpuLayout((0,) * zones, _sockets((0,) * zones, distances), ()), 0, 0
+    if sum(cpus.capacity) > _MAX_CPUS:
+        raise Malformed(f"{sum(cpus.capacity)} CPUs")
     reserved = free = first = 0
-    for zone in range(zones):
-        if cpus is None:
-            numa.append(0)
-            continue
-        capacity, allocatable, available = cpus.capacity[zone], cpus.allocatable[zone], cpus.available[zone]
-        if capacity > _MAX_CPUS:
-            raise Malformed(f"a NUMA node with {capacity} CPUs")
-        numa.append(_row(first, capacity))
-        cores += [_row(first + cpu, min(threads, capacity - cpu)) for cpu in range(0, capacity, threads)]
+    for capacity, allocatable, available in zip(cpus.capacity, cpus.allocatable, cpus.available, strict=True):
         reserved |= _row(first, capacity - allocatable)
         free |= _row(first + capacity - available, available)
         first += capacity
-    return CpuLayout(tuple(numa), _sockets(numa, distances), tuple(cores)), reserved, free
+    return _layout(cpus.capacity, threads, distances), reserved, free
+
+
+@functools.lru_cache(maxsize=16)
+def _layout(capacity: tuple[int, ...], threads: int, distances: tuple[tuple[int, ...], ...]) -> CpuLayout:
+    """Returns the layout of a machine with so many CPUs on each NUMA node. Equal machines report it every few
+    seconds."""
+    numa: list[int] = []
+    cores: list[int] = []
+    first = 0
+    for number in capacity:
+        numa.append(_row(first, number))
+        cores += [_row(first + cpu, min(threads, number - cpu)) for cpu in range(0, number, threads)]
+        first += number
+    return CpuLayout(tuple(numa), _sockets(numa, distances), tuple(cores))
 
 
 def _sockets(numa: Sequence[int], distances: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -248,6 +262,7 @@ def _devices(amounts: Mapping[str, _Amounts], totals: Totals) -> tuple[dict[str,
     """Returns the devices of each resource, and which are free: those in use come first on each NUMA node."""
     devices: dict[str, tuple[Device, ...]] = {}
     free: dict[str, int] = {}
+    number = 0
     for resource in sorted({name for name in (*totals.allocatable, *amounts) if is_extended(name)}):
         found = amounts.get(resource)
         allocatable = totals.allocatable.get(resource, 0)
@@ -266,6 +281,9 @@ def _devices(amounts: Mapping[str, _Amounts], totals: Totals) -> tuple[dict[str,
         made += [Device()] * elsewhere
         made += _unhealthy(found, max(unhealthy, 0))
         devices[resource], free[resource] = tuple(made), left
+        number += len(made)
+        if number > _MAX_ALL_DEVICES:
+            raise Malformed(f"more than {_MAX_ALL_DEVICES} devices")
     return devices, free
 
 

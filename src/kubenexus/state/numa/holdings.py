@@ -126,9 +126,8 @@ def _first(bits: int, number: int) -> int:
 
 
 def in_all(machine: Machine, name: str) -> int:
-    allocatable = idle(machine)
     if name == "cpu":
-        return allocatable.cpus.bit_count()
+        return (union(machine.cpus.numa) & ~machine.reserved).bit_count()
     if name in machine.memory:
         return sum(machine.memory[name])
     return sum(1 for device in machine.devices[name] if device.healthy and device.numa)

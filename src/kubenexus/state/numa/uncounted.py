@@ -19,10 +19,12 @@ Amounts = tuple[int, ...]
 def uncounted(machine: Machine, report: Usage, pods: Sequence[PodDemand], started: int) -> frozenset[int]:
     """Returns the positions of the pods that a report has not counted. `pods` are in order, `started` of them are known
     to run. If no choice of pods gives the sums, too many are returned rather than too few."""
+    if not pods:
+        return frozenset()
     names = ["cpu", *machine.memory, *machine.devices]
     in_use = tuple(in_all(machine, name) - _free(machine, report, name) for name in names)
     wanted = [tuple(lasting(pod, name) for name in names) for pod in pods]
-    missing = tuple(sum(amounts) - used for *amounts, used in zip(*wanted, in_use, strict=True)) if pods else ()
+    missing = tuple(sum(amounts) - used for *amounts, used in zip(*wanted, in_use, strict=True))
     if any(amount < 0 for amount in missing):
         return frozenset(range(started, len(pods)))  # it counts pods that are gone, or of which nothing is known
     by_time = frozenset(range(started, len(pods)))
