@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import asks_for_a_part
 from kubenexus.api.devices.pod_needs import NEED_KEYS, need_warnings, requests_devices
-from kubenexus.api.keys import KeyEntry, network, read_key, tenant, workload
+from kubenexus.api.keys import KeyEntry, gang, network, numa, read_key, tenant, workload
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder
 
@@ -17,8 +17,8 @@ MAX_PODS: Final = 50
 # Of one pod: each is an event, and a pod may have a value that cannot be read for each of fifty spellings.
 MAX_WARNINGS: Final = 4
 
-# What pods state about their kind of work, their tier and the nodes they wish for. The keys of gangs are not here: the
-# gang itself warns of those.
+# What pods state about their kind of work, their tier, and the nodes and NUMA nodes they wish for. Other keys of gangs
+# are not here: the gang itself warns of those.
 WISHES: Final[tuple[KeyEntry[Any], ...]] = (
     workload.TYPE,
     workload.PLACEMENT,
@@ -32,6 +32,12 @@ WISHES: Final[tuple[KeyEntry[Any], ...]] = (
     network.CO_LOCATE,
     network.REQUIRE_CLIQUE,
     network.SENSITIVE,
+    numa.POLICY,
+    numa.AFFINITY,
+    numa.ANTI_AFFINITY,
+    numa.MEMORY_INTENSIVE,
+    numa.DISTANCE_WEIGHT,
+    gang.NUMA_SPREAD,
 )
 _WISH_KEYS: Final = frozenset[str]().union(*(entry.keys for entry in WISHES))
 _KEYS: Final = NEED_KEYS | _WISH_KEYS
