@@ -8,7 +8,9 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
+from kubenexus.api.runtimes import runtime_class
 from kubenexus.app.binding.recent_binds import RecentBinds
+from kubenexus.app.gangs.backfill import Backfill
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.report.pod_reporter import PodReporter
@@ -18,6 +20,7 @@ from kubenexus.app.watch.object_cache import ObjectCache
 from kubenexus.base.clock import VirtualClock
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.volume_prebind import VolumePreBind
+from kubenexus.config.gang_settings import BackfillSettings
 from kubenexus.framework.aging import Aging
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.profile import ProfilePlugins
@@ -56,13 +59,18 @@ class Silent:
 class DecisionFixture:
     """`patience`: for how long the first gang in line keeps its room; 0: not at all."""
 
-    def __init__(self, patience: float = 300.0, aging: Aging | None = Aging()) -> None:  # noqa: B008 - it is a value
+    def __init__(
+        self,
+        patience: float = 300.0,
+        aging: Aging | None = Aging(),  # noqa: B008 - it is a value
+        backfill: BackfillSettings = BackfillSettings(),  # noqa: B008 - it is a value
+    ) -> None:
         self.clock, self.ledger = VirtualClock(1_000_000.0), Ledger()
         self.planner = Planner(_lineup())
         columns = self.ledger.nodes
         profile = QueueProfile.of(
             _lineup(),
-            lambda pod: self.planner.class_cache.signature(pod, columns, lift=False),
+            lambda pod: b"%b %d" % (self.planner.class_cache.signature(pod, columns, lift=False), runtime_class(pod)),
             also={**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER},
             aging=aging,
         )
@@ -94,7 +102,9 @@ class DecisionFixture:
             dependencies=JobDependencies(self.clock),
             pods_version=lambda: None,
         )
-        self.reservations = GangReservations(self.queue, self.assembler, self.clock, {PROFILE: patience})
+        self.reservations = GangReservations(
+            self.queue, self.assembler, self.clock, {PROFILE: patience}, {PROFILE: Backfill(self.ledger, backfill)}
+        )
         self.pods: dict[str, Pod] = {}
         self.refusals: dict[str, Decision] = {}
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys.tenant import TIERS
+from kubenexus.api.runtimes import runtime_class
 from kubenexus.config.tenant_settings import TenantSettings
 from kubenexus.framework import pod_limits
 from kubenexus.framework.aging import Aging
@@ -42,6 +43,9 @@ def queue_profile(
     def sign(pod: Pod) -> bytes:
         signature, namespace = planner.class_cache.short_signature(pod, columns), pod.metadata.namespace
         term_scope, tier = terms.scope(namespace), tenants.scope(pod)
+        runtime = runtime_class(pod)
+        if runtime:
+            signature = b"%b for %d" % (signature, runtime)
         if tier:
             signature = b"%b of %b" % (signature, tier.encode())
         if not term_scope and namespace not in node_backoff.namespaces and not queues.is_active:

@@ -20,6 +20,7 @@ from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
 from kubenexus.app.dependencies.lookups import DependencyLookups
 from kubenexus.app.election.slow_jobs import SlowJob
+from kubenexus.app.gangs.backfill import make_backfill
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
@@ -202,7 +203,9 @@ class Scheduler:
         # Reservations.
         settings = reservation_settings(configuration.args)
         patience = {name: gangs.reservation_seconds for name, gangs in self.gangs.items()}
-        gang_reservations = GangReservations(self.queue, self.assembler, clock, patience)
+        gang_reservations = GangReservations(
+            self.queue, self.assembler, clock, patience, make_backfill(self.ledger, self.gangs)
+        )
         self.reservation_reporter = self._make_reservation_reporter()
         self.resource_reservations = ReservationController(
             self.ledger, self.queue, self.planners, clock, settings, self.reservation_reporter

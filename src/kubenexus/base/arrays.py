@@ -26,7 +26,7 @@ def any_true(mask: Any) -> bool:
     return bool(mask.size and mask.item(mask.argmax()))
 
 
-def grow(array: NDArray[Scalar], size: int, fill: int = 0, axis: int = -1) -> NDArray[Scalar]:
+def grow(array: NDArray[Scalar], size: int, fill: float = 0, axis: int = -1) -> NDArray[Scalar]:
     """Returns a copy of the array with `size` entries along `axis`, by default the last; new entries are `fill`."""
     shape = [*array.shape]
     shape[axis] = size

@@ -203,6 +203,19 @@ class Starvation(ConfigObject):
     ceiling: Int64 = HIGHEST
 
 
+class BackfillArgs(ConfigObject):
+    """Which jobs go ahead of the first job in the queue, by their expected runtimes.
+
+    aheadSeconds    ends that are further away are not waited for; 0: no backfill by time
+    lateSeconds     how long a job keeps its nodes after its expected start
+    longestSeconds  jobs that are expected to run longer do not go ahead
+    """
+
+    ahead_seconds: Int64 = 86_400
+    late_seconds: Int64 = 3600
+    longest_seconds: Int64 = 86_400
+
+
 class CoschedulingArgs(Args):
     """How gangs are planned. Without `starvation` waiting jobs age, and without `reservationSeconds` reservations last
     300 seconds. A profile with kube-scheduler's name does neither, as kube-scheduler does neither. The last three
@@ -213,6 +226,7 @@ class CoschedulingArgs(Args):
     topology_defaults: list[TopologyDefault] = []
     starvation: Starvation | None = None
     reservation_seconds: Int64 | None = None
+    backfill: Annotated[BackfillArgs, OR_DEFAULT] = BackfillArgs()
     permit_waiting_time_seconds: Int64 | None = None
     pod_group_backoff_seconds: Int64 | None = None
     kubeflow_auto_gang: bool | None = None

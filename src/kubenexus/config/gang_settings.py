@@ -15,6 +15,16 @@ EVERYWHERE = "*"
 NODES = DEFAULT_LEVELS[0]
 
 
+class BackfillSettings(msgspec.Struct, frozen=True):
+    """In seconds. `ahead`: ends that are further away are not waited for; 0 turns backfill by time off. `late`: how
+    long a job keeps its nodes after its expected start. `longest`: jobs that are expected to run longer do not go ahead
+    of it."""
+
+    ahead: float = 86_400.0
+    late: float = 3600.0
+    longest: float = 86_400.0
+
+
 class GangSettings(msgspec.Struct, frozen=True):
     """`deadline` in seconds; `levels` from the inside out, nodes first; `defaults` by namespace; `aging`: how waiting
     raises the priority of jobs, None if it does not. `reservation_seconds`: how long the first waiting gang keeps
@@ -25,6 +35,7 @@ class GangSettings(msgspec.Struct, frozen=True):
     defaults: Mapping[str, TopologyRequest] = {}
     aging: Aging | None = Aging()
     reservation_seconds: float = float(RESERVATION_SECONDS)
+    backfill: BackfillSettings = BackfillSettings()
 
     def default_topology(self, namespace: str) -> TopologyRequest:
         """Returns the topology request of a gang in this namespace that has none of its own."""
@@ -44,7 +55,8 @@ def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
         levels.insert(0, NODES)  # always the innermost, whichever levels are configured
     deadline = float(args.get("gangDeadlineSeconds", 300))
     aging = _aging(args.get("starvation"), profile)
-    return GangSettings(deadline, tuple(levels) or DEFAULT_LEVELS, defaults, aging, _reservation(args, profile))
+    seconds = _reservation(args, profile)
+    return GangSettings(deadline, tuple(levels) or DEFAULT_LEVELS, defaults, aging, seconds, _backfill(args))
 
 
 def _aging(settings: Mapping[str, Any] | None, profile: str) -> Aging | None:
@@ -52,6 +64,16 @@ def _aging(settings: Mapping[str, Any] | None, profile: str) -> Aging | None:
         return None if profile == DEFAULT_SCHEDULER else Aging()
     threshold = float(settings.get("thresholdSeconds", 60))
     return Aging(threshold, settings.get("boost", 100), settings.get("ceiling", HIGHEST)) if threshold else None
+
+
+def _backfill(args: Mapping[str, Any]) -> BackfillSettings:
+    given = args.get("backfill") or {}
+    usual = BackfillSettings()
+    return BackfillSettings(
+        float(given.get("aheadSeconds", usual.ahead)),
+        float(given.get("lateSeconds", usual.late)),
+        float(given.get("longestSeconds", usual.longest)),
+    )
 
 
 def _reservation(args: Mapping[str, Any], profile: str) -> float:

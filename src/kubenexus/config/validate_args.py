@@ -14,6 +14,7 @@ from kubenexus.config.queue_settings import validate_queues
 from kubenexus.framework.aging import CRITICAL, HIGHEST
 from kubenexus.framework.profile import TieBreak
 
+_MAX_AHEAD: Final = 7 * 86_400  # seconds
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _RATIO: Final = "RequestedToCapacityRatio"
 _MAX_BOOST: Final = 1_000_000
@@ -187,6 +188,7 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: FieldPath) -> None:
 def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:
     _between(args.gang_deadline_seconds, 1, 86_400, place["gangDeadlineSeconds"])
     _between(args.reservation_seconds or 0, 0, 86_400, place["reservationSeconds"])
+    _backfill(args.backfill, place["backfill"])
     if args.starvation is not None:
         _starvation(args.starvation, place["starvation"])
     seen: set[str] = set()
@@ -216,6 +218,12 @@ def _resource_reservation(args: kinds.ResourceReservationArgs, place: FieldPath)
         for index, name in enumerate(names):
             if not _NAMESPACE.fullmatch(name):
                 place[field][index].invalid(name, "must be the name of a namespace: lower case letters, digits and '-'")
+
+
+def _backfill(backfill: kinds.BackfillArgs, place: FieldPath) -> None:
+    _between(backfill.ahead_seconds, 0, _MAX_AHEAD, place["aheadSeconds"])
+    _between(backfill.late_seconds, 0, _MAX_AHEAD, place["lateSeconds"])
+    _between(backfill.longest_seconds, 1, _MAX_AHEAD, place["longestSeconds"])
 
 
 def _starvation(starvation: kinds.Starvation, place: FieldPath) -> None:

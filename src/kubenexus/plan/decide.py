@@ -22,6 +22,8 @@ from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.pod_limits import POD_LIMITS
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
+from kubenexus.plan.backfill.backfill_check import BackfillCheck
+from kubenexus.plan.backfill.expected_start import reserve_at_start
 from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve
 from kubenexus.plan.gang.solver import GangResult
@@ -69,7 +71,7 @@ class Planner:
         self._pod_placer = PodPlacer(self.class_cache, upstream_reasons=upstream_reasons)
         self.levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
-        self._reservation_check: ReservationCheck | None = None
+        self._reservation_check: ReservationCheck | BackfillCheck | None = None
         self._preemption = None if preemption is None else DefaultPreemption(self.class_cache, preemption)
         self._gang_preemption = (
             None
@@ -118,8 +120,10 @@ class Planner:
         there is none."""
         now, reservation_check = decision.decided_at, self._reservation_check
         if reservation_check is None or not reservation_check.still(reserved, snapshot):
-            reservation_check = self._reservation_check = ReservationCheck(
-                reserved, self.class_cache, snapshot, self.levels
+            reservation_check = self._reservation_check = (
+                BackfillCheck(reserved, snapshot)
+                if reserved.is_timed
+                else ReservationCheck(reserved, self.class_cache, snapshot, self.levels)
             )
         if not reservation_check.is_delayed_by(without_covered(decision, own) if own else decision, job):
             return decision
@@ -150,6 +154,13 @@ class Planner:
         own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
         with lifted(own, snapshot):
             return reserve(job, gang_diagnosis, self.class_cache, snapshot, self.levels)
+
+    def reserve_at_start(self, job: Job, snapshot: Snapshot, now: float, ahead: float) -> Reservation | None:
+        """Returns the reservation for a job that `decide` just refused, at the time within `ahead` seconds when it is
+        expected to fit; None if the expected ends of other pods do not tell."""
+        own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
+        with lifted(own, snapshot):
+            return reserve_at_start(job, self.class_cache, snapshot, self.levels, now, ahead)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
         """Whether the job is a DaemonSet's pod on its node: a reservation does not hold it back.

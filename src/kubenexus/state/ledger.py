@@ -150,6 +150,10 @@ class Ledger(KeptCapacity):
         record = self.pods.get(key)
         return dirty if record is None else dirty | self._remove(record)
 
+    def pod_ended(self, pod: Pod) -> None:
+        """Learns from a pod that has ended by itself how long pods like it run. Called before `remove_pod`."""
+        self.nodes.pods.pod_ended(pod)
+
     def put_back(self, record: PodRecord) -> set[int]:
         """Adds a record again that `remove_pod` removed: for trials on a ledger that belongs to the caller alone."""
         return self._add(record)
@@ -197,6 +201,7 @@ class Ledger(KeptCapacity):
         for record in records:
             self._enter(record)
             self.nodes.claims.confirm(record.claims)
+            self.nodes.pods.expected_ends.update(record)
         self.generation += 1
 
     def forget(self, key: str) -> set[int]:
@@ -293,6 +298,7 @@ class Ledger(KeptCapacity):
                 record.started_at, record.preempted = fresh.started_at, fresh.preempted
                 record.saved_at, record.traits = fresh.saved_at, fresh.traits
                 self.nodes.pods.victims.update(record)
+                self.nodes.pods.expected_ends.update(record)
                 return set()
         dirty = self._remove(record, leaves=record.node != fresh.node) | self._add(fresh)
         if claims:

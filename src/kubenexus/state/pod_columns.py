@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from kubenexus.api.core import Pod
 from kubenexus.api.selectors import EVERYTHING, Requirement
 from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, PodSelectorTerm
@@ -20,6 +21,7 @@ from kubenexus.state.lazy_counter import NamespaceChange
 from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
 from kubenexus.state.pods import CONTROLLER, PodRecord, PodStage
+from kubenexus.state.runtimes.expected_ends import ExpectedEnds
 from kubenexus.state.selected_terms import SelectedTerms
 from kubenexus.state.victim_columns import VictimColumns
 
@@ -88,6 +90,7 @@ class PodColumns:
         self._selected_terms: WeakValueDictionary[Hashable, SelectedTerms] = WeakValueDictionary()
         self._compared = 0
         self.victims = VictimColumns()
+        self.expected_ends = ExpectedEnds()
 
     @property
     def count(self) -> int:
@@ -109,6 +112,15 @@ class PodColumns:
         size = self._size
         gone = self._leaving[:size] | self._waiting[:size]
         return np.where(gone, -1, self._row[:size]), self._priority[:size], self._namespace[:size]
+
+    @property
+    def rows(self) -> Any:
+        """The row of each slot, -1 where no pod counts."""
+        return self._row[: self._size]
+
+    def with_terminating(self, ends: Any, at: float) -> Any:
+        """Returns expected ends by slot, in which terminating pods end at `at`."""
+        return np.where(self._leaving[: self._size], at, ends[: self._size])
 
     @property
     def terminating(self) -> list[int]:
@@ -149,16 +161,23 @@ class PodColumns:
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
         self.victims.add(slot, record)
+        self.expected_ends.add(slot, record)
         self._move(record, row, +1)
 
     def remove(self, record: PodRecord, row: int) -> None:
         self._move(record, row, -1)
         self.victims.remove(record.slot)
+        self.expected_ends.remove(record.slot)
         self._row[record.slot] = -1
         self._labels.set(record.slot, {})
         self._free.append(record.slot)
         record.slot = -1
         self._leave(record.namespace)
+
+    def pod_ended(self, pod: Pod) -> None:
+        """Learns how long pods like this one run, if it counts on a node and has ended by itself."""
+        if pod.metadata.uid in self.victims.slot_of:
+            self.expected_ends.ended(pod)
 
     def relabel(self, record: PodRecord, labels: dict[str, str]) -> bool:
         """Sets the labels of a pod that already counts. Returns False, and changes nothing, if a counter depends on a
@@ -196,6 +215,7 @@ class PodColumns:
             self._leaving, self._waiting = grow(self._leaving, capacity), grow(self._waiting, capacity)
             self._labels.grow(capacity)
             self.victims.grow(capacity)
+            self.expected_ends.grow(capacity)
         self._size += 1
         return self._size - 1
 

@@ -11,6 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.meta import OwnerReference
 from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
+from kubenexus.api.runtimes import DeclaredRuntime, WorkloadIdentity, declared_runtime, workload_identity
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
@@ -67,6 +68,8 @@ class PodRecord(msgspec.Struct, gc=False):
     assumed_at: float = 0.0
     saved_at: float = 0.0  # when it last saved its work, by its own account
     traits: VictimTraits = NO_TRAITS
+    identity: WorkloadIdentity | None = None  # whose earlier runs tell how long it runs; None: it never ends
+    declared: DeclaredRuntime | None = None
     slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
     @property
@@ -118,6 +121,7 @@ def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]
 def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: Any) -> PodRecord:
     meta, (terms, mounts, serving, devices) = pod.metadata, parts
     traits = victim_traits(pod)
+    declared = declared_runtime(pod)
     return PodRecord(
         namespace=meta.namespace,
         name=meta.name,
@@ -138,6 +142,8 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         preempted=bool(meta.deletion_timestamp) and _is_preempted(pod),
         saved_at=saved_at(pod) if meta.annotations else 0.0,
         traits=traits,
+        identity=None if serving and declared is None else workload_identity(pod),
+        declared=declared,
     )
 
 

@@ -154,3 +154,26 @@ class QuantityValue(Value, frozen=True, gc=False):
     def describe(self) -> str:
         kind = "cpu quantity" if self.unit == "milli" else "quantity of bytes"
         return kind + (f" from {self.least}" if self.least else "") + f", e.g. `{self.example}`"
+
+
+class DurationValue(Value, frozen=True, gc=False):
+    """A time span as Kubernetes writes it, in whole seconds: `2h30m`, `90s`, or a plain number of seconds."""
+
+    most: int
+    example: str = "2h30m"
+
+    _shape: ClassVar[re.Pattern[str]] = re.compile(
+        r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,10})s?)?", re.ASCII
+    )
+    _units: ClassVar[tuple[int, ...]] = (86_400, 3600, 60, 1)
+
+    def parse(self, text: str) -> int:
+        found = self._shape.fullmatch(text.strip())
+        parts = () if found is None else found.groups()
+        seconds = sum(int(number) * unit for number, unit in zip(parts, self._units, strict=False) if number)
+        if not 1 <= seconds <= self.most:
+            raise Malformed(f"must be a {self.describe()}, not {quoted(text)}")
+        return seconds
+
+    def describe(self) -> str:
+        return f"time span of 1s to {self.most // 86_400}d, e.g. `{self.example}`; a plain number is in seconds"

@@ -1,7 +1,7 @@
 """Keys of the kind of work of a pod: our own key, and the labels that frameworks put on their pods."""
 
-from kubenexus.api.keys.entry import KeyKind, define_key, section
-from kubenexus.api.keys.values import Bool, Int, OneOf, Present, QuantityValue, Text
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
+from kubenexus.api.keys.values import Bool, DurationValue, Int, OneOf, Present, QuantityValue, Text
 
 TYPE = define_key(
     "workload.kubenexus.io/type",
@@ -29,6 +29,18 @@ AFTER = define_key(
     kind=KeyKind.ANNOTATION,
     meaning="Jobs of the same namespace that must have succeeded before this pod is tried, with commas between them: "
     "names of Jobs, pods or gangs, at most 16.",
+)
+
+MAX_RUNTIME = define_key(
+    "scheduling.kubenexus.io/max-runtime",
+    on="Pod",
+    values=DurationValue(most=366 * 86_400),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    otherwise="by earlier runs",
+    meaning="How long the pod runs at most, by its own account. Jobs that end in time may go ahead of a job that waits "
+    "(backfill). A pod that runs longer is not stopped, but later ones of its kind are believed less.",
+    aliases=(Spelling("kueue.x-k8s.io/max-exec-time-seconds", KeyKind.LABEL),),
 )
 
 BATCH = define_key(

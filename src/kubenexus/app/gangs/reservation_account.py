@@ -18,6 +18,10 @@ With k = 2700 / (900 - stall), reservations that come no closer make jobs wait f
 turns in an hour but the last one have their rest within it. So their sum H has
 3600 >= H + k (H - stall), which is H <= 900.
 
+A job with an expected start (`plan.backfill`) keeps its turn until then, and for some time after it. While it waits,
+jobs that end before it starts go ahead. If it is not placed, all reservations rest `k` times as long as jobs had to
+wait. So in the long run less than a fifth of the time is spent on promises that are not kept.
+
 "Closer" is a sixteenth of the members. A turn has at most sixteen such steps, even if a tenant deletes and creates its
 own pods. All of the turn counts if the gang is not placed. See docs/adr/0011.
 """
@@ -42,6 +46,7 @@ class ReservationAccount:
         self._turns_in_vain = 0
         self._rests_until = 0.0
         self._closer_at: float | None = None  # when the turn began, or the gang last came closer
+        self._promised_until = 0.0  # until when the turn lasts at least: a job has an expected start
         self._blocks_since: float | None = None  # since when the holder has made jobs wait
         self._earlier_seconds = 0.0  # seconds of this turn that earlier holders made jobs wait
         self._steps = 0
@@ -53,7 +58,7 @@ class ReservationAccount:
     @property
     def due(self) -> float | None:
         """Returns when the turn ends if the gang comes no closer, None if there is no turn."""
-        return None if self._closer_at is None else self._closer_at + self.stall
+        return None if self._closer_at is None else max(self._closer_at + self.stall, self._promised_until)
 
     def blocked_seconds(self, now: float) -> float:
         """Returns for how many seconds the gang that holds the reservation has made other jobs wait."""
@@ -64,6 +69,11 @@ class ReservationAccount:
     def begin(self, now: float) -> None:
         """Begins a turn: a gang reserves capacity, and none did before."""
         self._closer_at = now
+
+    def promise(self, until: float) -> None:
+        """Lets the turn last until then, however close the job comes: it is expected to start before. All of the turn
+        counts if it is not placed."""
+        self._promised_until = until
 
     def block(self, now: float) -> None:
         """Records that a job has to wait for the reservation."""
@@ -100,4 +110,5 @@ class ReservationAccount:
         doubled = min(least * 2.0 ** min(self._turns_in_vain, 16), MAX_REST)
         self._rests_until = now + max(least, doubled)
         self._closer_at = self._blocks_since = None
+        self._promised_until = 0.0
         self._earlier_seconds, self._steps = 0.0, 0

@@ -1,4 +1,7 @@
-"""Reserves capacity for the first gang that lacks it: one gang for each profile, on the nodes that the planner chooses.
+"""Reserves capacity for the first job that lacks it: one for each profile, on the nodes that the planner chooses.
+
+That is the first gang. Where the ends of other pods are known, it is the first job, a single pod as well, and it gets a
+reservation at the earliest time when it is expected to start (`backfill`).
 
 Reservations are not persisted: after a restart the first refusal makes them again. The first gang is the one with the
 highest priority of its own, without aging. Among equals it is that of the namespace whose last turn is the longest ago,
@@ -15,17 +18,20 @@ After a reservation in vain all reservations of the profile rest (`reservation_a
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from kubenexus.api.gangs.job_key import namespace_of
+from kubenexus.app.gangs.backfill import Backfill
 from kubenexus.app.gangs.reservation_account import STEPS, ReservationAccount
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.reservation import RESERVATION_ENDED, Reservation, is_capacity_shortage, total
+from kubenexus.plan.gang.placement_sums import total
+from kubenexus.plan.gang.reservation import RESERVATION_ENDED, Reservation, is_capacity_shortage
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -55,10 +61,16 @@ class GangReservations:
     only by the scheduling loop."""
 
     def __init__(
-        self, queue: SchedulingQueue, assembler: JobAssembler, clock: Clock, patience: Mapping[str, float]
+        self,
+        queue: SchedulingQueue,
+        assembler: JobAssembler,
+        clock: Clock,
+        patience: Mapping[str, float],
+        backfill: Mapping[str, Backfill] = MappingProxyType({}),
     ) -> None:
         self._queue, self._assembler, self._clock = queue, assembler, clock
         self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
+        self._backfill = {name: each for name, each in backfill.items() if name in self._accounts}
         self._held: dict[str, ActiveReservation] = {}
         self._turn_ended: dict[str, dict[str, float]] = {}  # by profile and namespace: when its last turn in vain ended
 
@@ -72,6 +84,16 @@ class GangReservations:
         own, first = self._queue.rank(job.key), self._queue.rank(held.gang)
         if first is None or (own is not None and own < first):
             return None
+        if held.reservation.is_timed:
+            return self._ahead_by_time(job, held)
+        return held.reservation
+
+    def _ahead_by_time(self, job: Job, held: ActiveReservation) -> Reservation | None:
+        """Returns the reservation with what is spare now, None if the job ends before the first one starts."""
+        backfill, now = self._backfill[job.profile], self._clock.now()
+        if backfill.goes_ahead(job, held.reservation, now):
+            return None
+        held.reservation = backfill.current(held.reservation, now)
         return held.reservation
 
     def held(self, profile: str) -> Reservation | None:
@@ -93,14 +115,32 @@ class GangReservations:
             if held is not None:
                 account.block(now)
             return
-        gang_diagnosis = decision.gang_diagnosis
-        if not job.is_gang or gang_diagnosis is None or not is_capacity_shortage(gang_diagnosis):
-            if held is not None and held.gang == job.key:
-                self._end(profile)  # it waits for something other than capacity now
+        own = held if held is not None and held.gang == job.key else None
+        if own is None and (
+            account.is_resting(now) or (held is not None and self._comes_before(held.gang, job.key, profile))
+        ):
             return
-        if account.is_resting(now) or (held is not None and self._comes_before(held.gang, job.key, profile)):
-            return
-        self._keep(profile, planner.reserve(job, gang_diagnosis, snapshot))
+        reservation = self._planned(job, decision, own, planner, snapshot)
+        if reservation is not None and not account.is_resting(now):
+            self._keep(profile, reservation)
+        elif own is not None and reservation is None:
+            self._end(profile)  # it waits for something other than capacity now
+
+    def _planned(
+        self, job: Job, decision: Decision, own: ActiveReservation | None, planner: Planner, snapshot: Snapshot
+    ) -> Reservation | None:
+        """Returns what a refused job reserves: at its expected start if that is known, else what there is for a gang;
+        None if it does not wait for capacity that will become free."""
+        backfill, gang_diagnosis = self._backfill.get(job.profile), decision.gang_diagnosis
+        shortage = job.is_gang and gang_diagnosis is not None and is_capacity_shortage(gang_diagnosis)
+        timed = own.reservation if own is not None and own.reservation.is_timed else None
+        if backfill is not None and (timed is not None or backfill.is_possible) and (shortage or not job.is_gang):
+            found = backfill.plan(job, timed, planner, snapshot, self._clock.now())
+            if found is not None:
+                return found
+        if gang_diagnosis is None or not shortage:
+            return None
+        return planner.reserve(job, gang_diagnosis, snapshot)
 
     def _keep(self, profile: str, reservation: Reservation) -> None:
         account, held, now = self._accounts[profile], self._held.get(profile), self._clock.now()
@@ -119,6 +159,8 @@ class GangReservations:
         else:
             self._remember_turn(profile, held, now)
             account.hand_over(now)
+        if reservation.is_timed:
+            account.promise(reservation.starts_at + max(self._backfill[profile].settings.late, account.stall))
         self._held[profile] = ActiveReservation(reservation, best, most_reserved)
         if held is not None and held.reservation.covers() != reservation.covers():
             self._queue.on_event(RESERVATION_ENDED)  # part of the old reservation is free now

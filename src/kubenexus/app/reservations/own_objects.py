@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.job_key import is_gang_key
 from kubenexus.api.keys import gang
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.reservations.request import MAX_ENTRIES, quantity_text
@@ -138,7 +139,7 @@ class OwnObjects:
     def _wanted(self, now: float) -> Iterable[tuple[str, ShownReservation]]:
         for profile in self._profiles:
             held = self._gangs.held(profile)
-            if held is not None:
+            if held is not None and is_gang_key(held.gang):
                 shown = gang_object(held, profile, self._gangs.ends_at(profile) or now)
                 yield f"{held.namespace}/{shown.body['metadata']['name']}", shown
         for driver in self._drivers.under_way():

@@ -99,6 +99,8 @@ class EventHandlers:
     def on_pod_update(self, pod: Pod) -> None:
         key = pod.key
         old = self.cache.pods.get(key)
+        if is_finished(pod):
+            self._contained(key, lambda: self.ledger.pod_ended(pod))
         if is_finished(pod) or (old is not None and old.metadata.uid != pod.metadata.uid):
             self.on_pod_delete(key)
             old = None
@@ -151,6 +153,8 @@ class EventHandlers:
             leaving = None  # its capacity is for the pod that preempts it
         self._unread.pop(key, None)
         self._contained(key, lambda: self.assembler.remove(key))
+        if last is not None:
+            self._contained(key, lambda: self.ledger.pod_ended(last))
         self.ledger.remove_pod(key)
         self._count_usage(key)
         if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):

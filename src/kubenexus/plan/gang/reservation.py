@@ -5,7 +5,8 @@ and as many more nodes as the other members need, those that come closest. Jobs 
 where they do not delay it, or wait. Pure; called by `Planner.decide`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import TopologyRequest
-from kubenexus.api.gangs.job_key import display_name, namespace_of
+from kubenexus.api.gangs.job_key import display_name, is_gang_key, namespace_of
 from kubenexus.api.gangs.levels import TopologyLevel
 from kubenexus.base.errors import truncated, truncated_key
 from kubenexus.cycle.class_cache import ClassCache
@@ -31,9 +32,10 @@ from kubenexus.plan.gang.member_classes import (
     member_amounts,
     member_constraints,
 )
+from kubenexus.plan.gang.placement_sums import largest_placement, total
 from kubenexus.plan.gang.replacement import held_for, replacements
 from kubenexus.plan.gang.topology import candidate_levels
-from kubenexus.state.footprint import Footprint, footprint_of
+from kubenexus.state.footprint import footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.topology import TopologyDomains
@@ -66,6 +68,10 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     reserved_nodes  for each class the nodes that are to become free for it, and for how many members
     needed          the minimum of the gang
     ready           the part of the members that there is capacity for now (0 to 1), of the class that lacks most
+    starts_at       when it is expected to start; infinite if the ends of other pods do not tell (`plan.backfill`)
+    planned_at      with `starts_at`: when that was found; pods that had outlived their runtime by then count as longer
+    demands, spare  with `starts_at`: what a member of each class requests, and by node what other jobs may take for
+                    longer than until then
     """
 
     gang: str
@@ -76,6 +82,28 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     reserved_nodes: tuple[Mapping[str, int], ...] = ()
     needed: int = 1
     ready: float = 0.0
+    starts_at: float = math.inf
+    planned_at: float = 0.0
+    demands: tuple[Mapping[str, int], ...] = ()
+    spare: Mapping[str, Mapping[str, int]] = {}
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the job is expected to start."""
+        return self.starts_at < math.inf
+
+    @property
+    def nodes(self) -> dict[str, None]:
+        """The reserved nodes of all classes."""
+        return dict.fromkeys(node for promised in self.reserved_nodes for node in promised)
+
+    def needs_on(self, node: str) -> dict[str, int]:
+        """Returns what the members take on a reserved node, by resource."""
+        needs: dict[str, int] = {}
+        for promised, demand in zip(self.reserved_nodes, self.demands, strict=True):
+            for name, amount in demand.items() if node in promised else ():
+                needs[name] = needs.get(name, 0) + amount * promised[node]
+        return needs
 
     @property
     def namespace(self) -> str:
@@ -88,7 +116,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
 
     def covers(self) -> tuple[Any, ...]:
         """Returns what other jobs have to avoid. If it changes, jobs that wait because of it may fit."""
-        return self.gang, self.level, self.domain, self.reserved_nodes
+        return self.gang, self.level, self.domain, self.reserved_nodes, self.starts_at
 
     def asks(self) -> dict[str, int]:
         """Returns the sum of what the members request, by resource; `pods` is their number."""
@@ -96,12 +124,16 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
 
     def sentence(self) -> str:
         """Returns the text for users of any namespace: it names neither the gang nor the domain."""
+        if self.is_timed:
+            return "the room that is left is kept for a job that comes first; jobs that end before it starts go ahead"
         return "the room that is left is kept for a gang that comes first"
 
     def detail(self) -> str:
         """Returns the text for users of the gang's namespace, and for operators."""
         where = f" in {self.level} {truncated(self.domain)}" if self.domain else ""
-        return f"the room that is left{where} is kept for gang {truncated_key(self.display_name)}, which comes first"
+        who = f"{'gang' if is_gang_key(self.gang) else 'pod'} {truncated_key(self.display_name)}"
+        more = "; jobs that end before it starts go ahead" if self.is_timed else ""
+        return f"the room that is left{where} is kept for {who}, which comes first{more}"
 
 
 class ReservationCheck:
@@ -153,7 +185,7 @@ class ReservationCheck:
         wanted = [
             self._wanted(member_class, promised, size) for member_class, promised in self._promises(member_classes)
         ]
-        largest = _largest(decision)
+        largest = largest_placement(decision)
         own = self.own(job)
         yield own | ~np.logical_or.reduce(
             [self._harmed(c, n, largest) for c, n in zip(member_classes, wanted, strict=True)]
@@ -345,15 +377,6 @@ def _weight(member_class: MemberClass, columns: NodeColumns) -> float:
     return member_class.size * max(asked, default=0.0)
 
 
-def total(parts: Iterable[tuple[Footprint, int]]) -> dict[str, int]:
-    """Returns the sum of the footprints, each multiplied by its count; `pods` is the number of pods."""
-    sums = {"pods": 0}
-    for footprint, count in parts:
-        for name, amount in (*footprint.amounts, ("pods", 1)):
-            sums[name] = sums.get(name, 0) + amount * count
-    return sums
-
-
 def is_capacity_shortage(gang_diagnosis: GangDiagnosis) -> bool:
     """Whether the gang waits for capacity.
 
@@ -365,12 +388,3 @@ def is_capacity_shortage(gang_diagnosis: GangDiagnosis) -> bool:
     if gang_diagnosis.spread and not gang_diagnosis.short_domains:
         return False
     return gang_diagnosis.fit > 0 or not gang_diagnosis.constraint
-
-
-def _largest(decision: Decision) -> Mapping[str, int]:
-    """Returns the most that one placement takes of each resource."""
-    most = {"pods": 1}
-    for footprint in {id(each.footprint): each.footprint for each in decision.placements}.values():
-        for name, amount in footprint.amounts:
-            most[name] = max(most.get(name, 0), amount)
-    return most

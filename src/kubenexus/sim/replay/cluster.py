@@ -9,6 +9,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.sim.replay.objects import JobObjects, node_object
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, TraceJob, TraceNode
 from kubenexus.state.ledger import Ledger
@@ -21,7 +22,7 @@ class ReplayCluster:
 
     def __init__(self, ledger: Ledger, plugins: ProfilePlugins) -> None:
         self.ledger = ledger
-        self._planner = Planner(plugins)
+        self.planner = Planner(plugins)
         self._objects = JobObjects(plugins.profile.name)
         self.decisions = 0
         self._digest = hashlib.blake2b(digest_size=8)
@@ -31,8 +32,15 @@ class ReplayCluster:
 
     def try_job(self, job: TraceJob, now: float) -> Decision:
         """Decides for the job and, if it can be placed, commits it."""
-        made = self._objects.job(job)
-        decision = self._decide(made, now)
+        return self.try_made(self.made(job), now)
+
+    def made(self, job: TraceJob) -> Job:
+        """Returns the job with its pods."""
+        return self._objects.job(job)
+
+    def try_made(self, made: Job, now: float, ahead: Reservation | None = None) -> Decision:
+        """Decides for a job, which has to respect the reservation of another one, and commits it if it is placed."""
+        decision = self._decide(made, now, ahead)
         if decision.placed:
             commit(decision, made, self.ledger, now)
             for placement in decision.placements:
@@ -54,9 +62,9 @@ class ReplayCluster:
         """The number of nodes that run a pod."""
         return int((self.ledger.nodes.resources.used[PODS] > 0).sum())
 
-    def _decide(self, job: Job, now: float) -> Decision:
+    def _decide(self, job: Job, now: float, ahead: Reservation | None) -> Decision:
         self.decisions += 1
-        return self._planner.decide(job, self.ledger.snapshot(), now)
+        return self.planner.decide(job, self.ledger.snapshot(), now, ahead)
 
 
 def ledger_of(nodes: Iterable[TraceNode], *, shared: bool) -> Ledger:

@@ -14,7 +14,7 @@ from kubenexus.api.core import (
     ResourceRequirements,
 )
 from kubenexus.api.gangs.job_key import gang_key
-from kubenexus.api.keys import gpu, network
+from kubenexus.api.keys import gpu, network, workload
 from kubenexus.api.meta import ObjectMeta, OwnerReference
 from kubenexus.framework.job import Job
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, JobShape, TraceJob, TraceNode
@@ -61,6 +61,8 @@ class JobObjects:
     def _pod(self, job: TraceJob, name: str) -> Pod:
         shape = job.shape
         notes = {gpu.FRACTION.key: f"{shape.gpu_milli / WHOLE_GPU:g}"} if shape.is_part else {}
+        if job.declared is not None:
+            notes[workload.MAX_RUNTIME.key] = str(max(round(job.declared), 1))
         metadata = ObjectMeta(
             name=name,
             namespace=job.tenant,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from kubenexus.base.clock import SINCE_BOOT
 from kubenexus.framework.decision import Decision
+from kubenexus.sim.replay.backfill_order import BackfillOrder, HeadRecord, Order
 from kubenexus.sim.replay.cluster import ReplayCluster
 from kubenexus.sim.replay.fragmentation import FragmentationMeter
 from kubenexus.sim.replay.progress import STEP, Progress
@@ -16,12 +17,21 @@ from kubenexus.sim.replay.waiting_jobs import WaitingJob, WaitingJobs
 class Timeline:
     """The jobs that run and wait. `step` is the only place where time moves: to the next arrival or departure."""
 
-    def __init__(self, trace: Trace, cluster: ReplayCluster, result: TimelineResult, meter: FragmentationMeter) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        cluster: ReplayCluster,
+        result: TimelineResult,
+        meter: FragmentationMeter,
+        order: Order = "first-fit",
+    ) -> None:
         self._cluster, self._result, self._meter = cluster, result, meter
         self._arrivals = trace.jobs
         self._arrived = 0
-        self._waiting = WaitingJobs()
-        self._departures: list[tuple[float, int, TraceJob, Decision]] = []
+        self._first_fit = WaitingJobs(passing=order == "first-fit")
+        self._backfill = BackfillOrder(cluster) if order == "backfill" else None
+        self._waiting = self._backfill or self._first_fit
+        self._departures: list[tuple[float, int, TraceJob, Decision, float]] = []
 
     def step(self) -> bool:
         """Moves to the next event and applies all events of that time. Returns False when there is none."""
@@ -31,10 +41,12 @@ class Timeline:
             return False
         self._result.advance(now, self._waiting.count, self._fragmentation)
         while self._departures and self._departures[0][0] <= now:
-            _, _, job, decision = heapq.heappop(self._departures)
+            _, _, job, decision, since = heapq.heappop(self._departures)
+            if self._backfill is not None:
+                self._backfill.ended(job, now, since)
             self._cluster.end(decision)
             self._result.ended(job)
-            self._waiting.retry_all()
+            self._first_fit.retry_all()
         while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].at <= now:
             self._waiting.add(WaitingJob(self._arrived, self._arrivals[self._arrived]))
             self._arrived += 1
@@ -52,15 +64,27 @@ class Timeline:
         return min(times, default=None)
 
     def _start_jobs(self, now: float) -> None:
-        while (waiting := self._waiting.pop()) is not None:
-            job = waiting.job
-            decision = self._cluster.try_job(job, now)
-            if not decision.placed:
-                self._waiting.refuse(waiting)
-                continue
-            self._result.started(job, now)
-            if job.duration is not None:
-                heapq.heappush(self._departures, (now + job.duration, waiting.order, job, decision))
+        if self._backfill is not None:
+            for waiting, decision in self._backfill.start_jobs(now):
+                self._started(waiting, decision, now)
+            return
+        while (found := self._first_fit.pop()) is not None:
+            decision = self._cluster.try_job(found.job, now)
+            if decision.placed:
+                self._started(found, decision, now)
+            else:
+                self._first_fit.refuse(found)
+
+    def _started(self, waiting: WaitingJob, decision: Decision, now: float) -> None:
+        job = waiting.job
+        self._result.started(job, now)
+        if job.duration is not None:
+            heapq.heappush(self._departures, (now + job.duration, waiting.order, job, decision, now))
+
+    @property
+    def heads(self) -> list[HeadRecord]:
+        """The jobs that had an expected start, with backfill."""
+        return [] if self._backfill is None else self._backfill.heads
 
     def _fragmentation(self) -> float:
         return self._meter.percent(self._cluster.ledger.nodes)
@@ -72,12 +96,13 @@ def play(
     *,
     policy: str,
     seed: int,
+    order: Order = "first-fit",
     progress: Progress = lambda _: None,
     stopwatch: Callable[[], float] = SINCE_BOOT,
 ) -> TimelineResult:
     """Plays all jobs of a trace. A KeyboardInterrupt ends it early: the result is then not complete."""
     result = TimelineResult.of(trace, policy, seed, cluster)
-    timeline = Timeline(trace, cluster, result, FragmentationMeter(trace))
+    timeline = Timeline(trace, cluster, result, FragmentationMeter(trace), order)
     began, shown = stopwatch(), 0
     try:
         while timeline.step():
@@ -87,4 +112,5 @@ def play(
     except KeyboardInterrupt:
         result.complete = False
     result.finish(stopwatch() - began, cluster)
+    result.heads = timeline.heads
     return result

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from kubenexus.sim.replay.backfill_order import HeadRecord
 from kubenexus.sim.replay.cluster import ReplayCluster
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, Trace, TraceJob
 
@@ -46,6 +47,7 @@ class TimelineResult(msgspec.Struct, gc=False):
     waits: dict[str, list[float]] = {}
     tenant_gpu_hours: dict[str, float] = {}
     samples: list[Sample] = []
+    heads: list[HeadRecord] = []
 
     @classmethod
     def of(cls, trace: Trace, policy: str, seed: int, cluster: ReplayCluster) -> "TimelineResult":
@@ -63,6 +65,7 @@ class TimelineResult(msgspec.Struct, gc=False):
             waits={},
             tenant_gpu_hours={},
             samples=[],
+            heads=[],
         )
 
     def advance(self, now: float, waiting: int, fragmentation: Callable[[], float]) -> None:

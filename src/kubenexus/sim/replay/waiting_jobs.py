@@ -20,10 +20,11 @@ class WaitingJobs:
     """Jobs by priority, then by arrival. A job that does not fit lets others pass, as in kube-scheduler.
 
     Jobs of one kind ask for the same: if one does not fit, none does until a job ends. So a departure costs a decision
-    for each kind, however many jobs wait.
+    for each kind, however many jobs wait. `passing` False: no job passes one that waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, passing: bool = True) -> None:
+        self._passing = passing
         self._by_kind: dict[_Kind, deque[WaitingJob]] = {}
         self._heap: list[tuple[int, int, _Kind]] = []
         self._refused: set[_Kind] = set()
@@ -34,8 +35,10 @@ class WaitingJobs:
         queue = self._by_kind.setdefault(kind, deque())
         queue.append(waiting)
         self.count += 1
-        if len(queue) == 1 and kind not in self._refused:
+        if len(queue) == 1 and kind not in self._refused and (self._passing or not self._refused):
             self._push(kind)
+        elif not self._passing:
+            self._refused.add(kind)
 
     def pop(self) -> WaitingJob | None:
         """Returns the next job to try; None if each of the others was refused."""
@@ -56,6 +59,9 @@ class WaitingJobs:
         self._refused.add(kind)
         self._by_kind.setdefault(kind, deque()).appendleft(waiting)
         self.count += 1
+        if not self._passing:
+            self._refused.update(entry[2] for entry in self._heap)
+            self._heap = []
         self._heap = [entry for entry in self._heap if entry[2] != kind]
         heapq.heapify(self._heap)
 

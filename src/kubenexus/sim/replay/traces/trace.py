@@ -45,8 +45,8 @@ class JobShape(msgspec.Struct, frozen=True, gc=False):
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
     """A job: `pods` pods of one shape, placed together or not at all.
 
-    It arrives at `at` and runs for `duration` seconds; None: it never ends. `objects` are its pods where these exist
-    already; without, they are made from the shape.
+    It arrives at `at` and runs for `duration` seconds; None: it never ends. `declared` are the seconds that its pods
+    declare. `objects` are its pods where these exist already; without, they are made from the shape.
     """
 
     name: str
@@ -56,6 +56,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     pods: int = 1
     tenant: str = "default"
     objects: tuple[Pod, ...] = ()
+    declared: float | None = None
 
     @property
     def milli(self) -> int:

@@ -1,0 +1,1 @@
+"""Backfill by time: when the first job in the queue is expected to start, and which jobs may go ahead of it."""
