@@ -23,9 +23,10 @@ BENCH_ARGS   ?=
 SCHEDULER    ?= kubenexus
 DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
+WEB_PICTURES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
+.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance web-test lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +85,12 @@ chaos: controlplane ## many seeds of faults through a real socket, judged by a c
 
 conformance: controlplane ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
 	$(PY) -m tests.conformance.run $(SCHEDULER)
+
+# The browser is Debian's; its driver brings none of its own.
+web-test: $(READY) ## walk the web page with Chromium at 20 and 5,000 nodes (WEB_PICTURES=docs/pictures: new screenshots)
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y --no-install-recommends chromium
+	$(PIP) install -r tests/browser/requirements.txt
+	$(PY) -m tests.browser $(WEB_PICTURES)
 
 lint: $(READY) ## check style, formatting, types and the order of the packages
 	$(BIN)/ruff check .

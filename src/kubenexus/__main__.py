@@ -9,7 +9,7 @@ import signal
 import sys
 from types import FrameType
 
-RUN_UNTIL_INTERRUPTED = ("agents", "cluster", "run", "webhook")  # commands that a TERM ends with exit code 0
+RUN_UNTIL_INTERRUPTED = ("agents", "cluster", "run", "web", "webhook")  # commands that a TERM ends with exit code 0
 _EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from kubenexus.app.http.api.live_api import LiveApi
+from kubenexus.app.http.api.live_api import LiveApi, WebPage
 from kubenexus.app.http.api.paths import PATHS
-from kubenexus.app.http.authorization import RequestAuthorizer
+from kubenexus.app.http.authorization import ALWAYS_ALLOWED, RequestAuthorizer
 from kubenexus.app.http.server import HttpServer, ServedContent
 from kubenexus.app.scheduler import SchedulerOptions
 from kubenexus.app.scheduling_loop import LoopOptions
@@ -48,8 +48,8 @@ class Reply(NamedTuple):
 class ApiFixture:
     """`admin` may read everything, `member` the pods of namespace ml, `stranger` nothing, each by a token."""
 
-    def __init__(self) -> None:
-        self.live = LiveApi(LiveAnswers())
+    def __init__(self, page: Callable[[], WebPage] | None = None) -> None:
+        self.live = LiveApi(LiveAnswers(), page)
         options = SchedulerOptions(loop=LoopOptions(on_decision=self.live.decisions.add))
         self.fixture = SchedulerFixture(CONFIG, settings=options)
         self.fixture.scheduler.watches = SimpleNamespace(unsynced=[])  # type: ignore[assignment]
@@ -88,12 +88,12 @@ class ApiFixture:
             return Reply(reply.status, await reply.read(), reply.headers)
 
 
-def served(story: Callable[[ApiFixture], Awaitable[None]]) -> None:
+def served(story: Callable[[ApiFixture], Awaitable[None]], page: Callable[[], WebPage] | None = None) -> None:
     """Runs a story with a server."""
 
     async def life() -> None:
-        api, clock = ApiFixture(), WallClock()
-        authorizer = RequestAuthorizer(api.reviews, clock)
+        api, clock = ApiFixture(page), WallClock()
+        authorizer = RequestAuthorizer(api.reviews, clock, (*ALWAYS_ALLOWED, *api.live.public))
         content = ServedContent({}, Metrics().text, KubeSchedulerConfiguration(), clock, clock.now())
         add_routes, paths = api.live.open(api.fixture.scheduler, clock, authorizer)
         server = HttpServer(content, authorizer, add_routes, paths)

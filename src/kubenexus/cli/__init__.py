@@ -19,6 +19,7 @@ from kubenexus.cli.reserve import reserve
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
 from kubenexus.cli.top import top
+from kubenexus.cli.web import web
 from kubenexus.cli.webhook import webhook
 from kubenexus.cli.whatif import whatif
 
@@ -45,6 +46,7 @@ main.add_command(reserve)
 main.add_command(run)
 main.add_command(simulate)
 main.add_command(top)
+main.add_command(web)
 main.add_command(webhook)
 main.add_command(whatif)
 main.add_command(why)

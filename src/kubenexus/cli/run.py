@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kubenexus.app.recording.recorder import FlightRecorder
     from kubenexus.config import Configuration
     from kubenexus.framework.profile import Factory
+    from kubenexus.web.page_routes import PageRoutes
 
 ELECTION = {
     "leader_elect": "leader_elect",
@@ -64,6 +65,7 @@ class OneLineErrors(click.Command):
 @click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
 @click.option("--live-api/--no-live-api", default=True, show_default=True, help="Questions on --secure-port.")
+@click.option("--web", is_flag=True, help="Serve the web page on --secure-port, too; it uses the live API.")
 @click.option("--record", "record_dir", type=click.Path(file_okay=False), help="Record decisions into this folder.")
 @click.option("--record-anonymise", is_flag=True, help="With hashes in place of names.")
 @click.option("--record-max", default="1Gi", show_default=True, help="Its size; the oldest goes first.")
@@ -93,12 +95,15 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
     from kubenexus.app.flags import apply_flags
     from kubenexus.app.process import Process
     from kubenexus.base.clock import WallClock
+    from kubenexus.base.errors import KubeNexusError
     from kubenexus.base.gc_tuning import freeze_after_import
     from kubenexus.client.client_config import ClientOptions, load_client_config
     from kubenexus.framework.registry import load_plugins
     from kubenexus.observe import logs
     from kubenexus.plugins import BUILT_IN
 
+    if options["web"] and not (options["live_api"] and options["secure_port"]):
+        raise KubeNexusError("--web: the page needs --secure-port and the live API")
     freeze_after_import()
     plugins, flags, clock = load_plugins(BUILT_IN), _flags(options), WallClock()
     configuration = apply_flags(_configuration(config_file, plugins), flags)
@@ -123,7 +128,7 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
             flags=flags,
             identity=identity,
             recorder=recorder,
-            live=_live_api() if options["live_api"] and flags.secure_port else None,
+            live=_live_api(options["web"]) if options["live_api"] and flags.secure_port else None,
         )
         await _until_signalled(process)
 
@@ -135,11 +140,18 @@ def _run(config_file: str | None, options: Mapping[str, Any]) -> None:
             recorder.close()
 
 
-def _live_api() -> "LiveApi":
+def _live_api(with_page: bool) -> "LiveApi":
     from kubenexus.app.http.api.live_api import LiveApi
     from kubenexus.explain.live_answers import LiveAnswers
 
-    return LiveApi(LiveAnswers())
+    return LiveApi(LiveAnswers(), _page if with_page else None)
+
+
+def _page() -> "PageRoutes":
+    """Returns the web page. Called when the web server is imported already."""
+    from kubenexus.web.page_routes import PageRoutes
+
+    return PageRoutes()
 
 
 def _recorder(

@@ -7,7 +7,7 @@ from kubenexus.app.http.api.documents import JobDocument, NodeDocument, QueueDoc
 from kubenexus.app.http.api.pages import node_document
 from kubenexus.explain.cluster_dump import ClusterDump
 from kubenexus.explain.explanation import gate_reason
-from kubenexus.explain.gather_job import job_of_pod
+from kubenexus.explain.gather_job import waiting_jobs
 from kubenexus.explain.text_table import text_table
 from kubenexus.explain.what_if import waiting_pods
 
@@ -24,13 +24,9 @@ def nodes_of(dump: ClusterDump) -> list[NodeDocument]:
 def jobs_of(dump: ClusterDump, namespace: str) -> list[JobDocument]:
     """Returns the jobs whose pods wait, in a namespace or ("") in all."""
     found: dict[str, JobDocument] = {}
-    members: set[str] = set()
-    for pod in waiting_pods(dump):
-        if pod.key in members or namespace not in ("", pod.metadata.namespace):
-            continue
-        gathered = job_of_pod(pod, dump.pods, dump.ledger.groups)
+    waiting = (pod for pod in waiting_pods(dump) if namespace in ("", pod.metadata.namespace))
+    for pod, gathered in waiting_jobs(waiting, dump.pods, dump.ledger.groups):
         job = gathered.job
-        members.update(each.key for each in job.pods)
         found[job.key] = JobDocument(
             gathered.gang or job.display_name,
             job.namespace,

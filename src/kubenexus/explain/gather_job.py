@@ -46,6 +46,28 @@ def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Us
     return _gathered([(pod, claim), *(each for each in _members(others) if each[1].key == claim.key)], groups, usual)
 
 
+def waiting_jobs(
+    waiting: Iterable[Pod], pods: Mapping[str, Pod], groups: GroupLookup
+) -> Iterator[tuple[Pod, GatheredJob]]:
+    """Yields the jobs of these pods, each once, with its first pod. Reads all pods once, where `job_of_pod` would read
+    them for each of these."""
+    gangs: dict[str, list[DeclaredPod]] = {}
+    claims: dict[str, GangDeclaration] = {}
+    for pod, claim in _members(pods.values()):
+        gangs.setdefault(claim.key, []).append((pod, claim))
+        claims[pod.key] = claim
+    whole, trivial = set[str](), set[str]()
+    for pod in waiting:
+        own = claims.get(pod.key)
+        if own is None or own.key in trivial:
+            yield pod, job_of_pod(pod, {}, groups)
+        elif own.key not in whole:
+            others = (each for each in gangs[own.key] if each[0].key != pod.key)
+            found = _gathered([(pod, own), *others], groups, _no_default)
+            (whole if found.gang else trivial).add(own.key)
+            yield pod, found
+
+
 def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _no_default) -> Iterator[GatheredJob]:
     """Yields all gangs with at least one waiting member."""
     gangs: dict[str, list[DeclaredPod]] = {}

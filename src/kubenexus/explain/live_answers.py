@@ -31,6 +31,7 @@ from kubenexus.explain.manifest_pods import Manifest, read_manifest
 from kubenexus.explain.node_devices import NodeDeviceReport, device_reports
 from kubenexus.explain.what_if import Forecast, JobForecast
 from kubenexus.plan.decide import Planner
+from kubenexus.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from kubenexus.app.scheduler import Scheduler
@@ -87,7 +88,7 @@ class LiveAnswers:
             node_objects=scheduler.cache.nodes,
             visible=lambda namespace: query.rights.all_pods or namespace == query.namespace,
         )
-        return msgspec.json.encode(_for_reader(found, query.rights))
+        return msgspec.json.encode(for_reader(found, query.rights))
 
     def whatif(self, scheduler: "Scheduler", query: WhatIfQuery, now: float) -> bytes:
         request, rights = query.request, query.rights
@@ -110,16 +111,7 @@ class LiveAnswers:
         return msgspec.json.encode(_visible(found, query.namespace, rights))
 
     def devices(self, scheduler: "Scheduler", query: PageQuery, node: str) -> bytes:
-        names = sorted(scheduler.ledger.nodes.row_of)
-        if node and node not in scheduler.ledger.nodes.row_of:
-            raise not_found(f"node {node} does not exist")
-        some: list[NodeDeviceReport] = []
-        for name in [node] if node else [each for each in names if each > query.after]:
-            some += [each for each in device_reports(scheduler.ledger, name) if node or each.devices or each.warnings]
-            if len(some) > query.limit:
-                break
-        more = some[query.limit - 1].node if len(some) > query.limit else ""
-        return msgspec.json.encode(DevicePage(tuple(some[: query.limit]), more))
+        return device_page(scheduler.ledger, query, node)
 
     def jobs(self, scheduler: "Scheduler", query: PageQuery) -> bytes:
         return pages.jobs_page(scheduler, query)
@@ -165,6 +157,19 @@ def known_pods(scheduler: "Scheduler") -> dict[str, Pod]:
     return pods
 
 
+def device_page(ledger: Ledger, query: PageQuery, node: str) -> bytes:
+    """Returns the devices of a node, or ("") a page of those of all. Raises RequestProblem for an unknown node."""
+    if node and node not in ledger.nodes.row_of:
+        raise not_found(f"node {node} does not exist")
+    some: list[NodeDeviceReport] = []
+    for name in [node] if node else [each for each in sorted(ledger.nodes.row_of) if each > query.after]:
+        some += [each for each in device_reports(ledger, name) if node or each.devices or each.warnings]
+        if len(some) > query.limit:
+            break
+    more = some[query.limit - 1].node if len(some) > query.limit else ""
+    return msgspec.json.encode(DevicePage(tuple(some[: query.limit]), more))
+
+
 def _profile(scheduler: "Scheduler", pod: Pod) -> tuple[Planner, GangSettings]:
     name = pod.spec.scheduler_name
     if name not in scheduler.planners:
@@ -172,7 +177,8 @@ def _profile(scheduler: "Scheduler", pod: Pod) -> tuple[Planner, GangSettings]:
     return scheduler.planners[name], scheduler.gangs[name]
 
 
-def _for_reader(found: Explanation, rights: ReaderRights) -> LiveExplanation:
+def for_reader(found: Explanation, rights: ReaderRights) -> LiveExplanation:
+    """Returns what a reader may see of an explanation."""
     placed, message = found.placement is not None, found.decision.sentence(namespace_of(found.pod))
     if rights.nodes:
         return LiveExplanation(found.pod, placed, message, bool(found.bound), found.starts_if, found)

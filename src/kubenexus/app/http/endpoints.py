@@ -52,13 +52,14 @@ class HttpEndpoints:
         flags = self._flags
         if not self.any:
             return
-        from kubenexus.app.http.authorization import RequestAuthorizer
+        from kubenexus.app.http.authorization import ALWAYS_ALLOWED, RequestAuthorizer
         from kubenexus.app.http.server import HttpServer, ServedContent, parse_host_port
 
         checks = _checks(scheduler, self._client, elector)
         now, warnings = self._clock.now(), {"readyz": _warnings(scheduler, self._client)}
         content = ServedContent(checks, scheduler.metrics.text, self._document, self._clock, now, warnings=warnings)
-        authorizer = RequestAuthorizer(self._client, self._clock)
+        public = () if self._live is None else self._live.public
+        authorizer = RequestAuthorizer(self._client, self._clock, (*ALWAYS_ALLOWED, *public))
         if self._live is None:
             self._server = server = HttpServer(content, authorizer)
         else:

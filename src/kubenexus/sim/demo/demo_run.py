@@ -3,7 +3,10 @@
 import asyncio
 import contextlib
 import random
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubenexus.base.clock import Clock, WallClock
@@ -46,8 +49,14 @@ class DemoOptions(NamedTuple):
     story: Sequence[DemoStep] = STORY
 
 
+# Serves a page about the cluster of a kubeconfig within the `with`, from the scheduler at an address, "" if there is
+# none. Returns the page's address.
+ServePage = Callable[[Path, str], AbstractAsyncContextManager[str]]
+
+
 class DemoRun:
-    """`told` is true after the last step. `out` gets plain lines; `screen` replaces the default output."""
+    """`told` is true after the last step. `out` gets plain lines; `screen` replaces the default output. With `page` the
+    cluster is served as a web page, too."""
 
     def __init__(
         self,
@@ -55,8 +64,10 @@ class DemoRun:
         out: Callable[[str], None],
         clock: Clock | None = None,
         screen: DemoOutput | None = None,
+        page: ServePage | None = None,
     ) -> None:
         self._plan, self._out, self._clock, self._screen = plan, out, clock or WallClock(), screen
+        self._page = page
         self.state = ClusterState(self._clock)
         self.told = False
 
@@ -69,9 +80,14 @@ class DemoRun:
             embedded = await stack.enter_async_context(
                 open_embedded_cluster(ServingOptions("127.0.0.1", plan.port), self._clock, rng, wanted)
             )
-            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, embedded.kubeconfig))
+            port = free_port() if self._page is not None and plan.scheduler == OURS else 0
+            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, embedded.kubeconfig, port))
             await stack.enter_async_context(self._watched(embedded, rng))
             join = f"kubectl --server={embedded.served.address} get pods -o wide"
+            if self._page is not None:
+                url = f"https://127.0.0.1:{port}" if port else ""
+                page = await stack.enter_async_context(self._page(embedded.kubeconfig, url))
+                join += f"\n  {page}"
             await self._shown(embedded, scheduler, join)
             if keep is not None:
                 self._out(f"\nThe cluster stays; Ctrl-C ends it. From another terminal:\n  {join}")
@@ -130,3 +146,9 @@ class DemoRun:
             return await act.play(client)
         except ExpectationFailed as why:
             raise DemoFailed(f"act {number} ({act.title}) failed: {why}") from None
+
+
+def free_port() -> int:
+    """Returns a port of the loopback address that nothing listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

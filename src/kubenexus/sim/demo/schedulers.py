@@ -57,13 +57,13 @@ class SchedulerProcess:
 
 
 @contextlib.asynccontextmanager
-async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[SchedulerProcess]:
-    """Runs the scheduler within the `with`. Raises ProgramNotFound."""
+async def scheduling(which: str, kubeconfig: Path, port: int = 0) -> AsyncIterator[SchedulerProcess]:
+    """Runs the scheduler within the `with`. With `port` ours answers questions there. Raises ProgramNotFound."""
     log = kubeconfig.parent / "scheduler.log"
     if which == NONE:
         yield SchedulerProcess("nobody", None, log)
         return
-    command = _ours(kubeconfig) if which == OURS else _kube(kubeconfig)
+    command = _ours(kubeconfig, port) if which == OURS else _kube(kubeconfig)
     watch = ["/bin/sh", "-c", GUARD, "guard", str(kubeconfig.parent)]
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0) as guard:
         with log.open("wb") as out:
@@ -75,8 +75,8 @@ async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[SchedulerPro
             await running.stop()
 
 
-def _ours(kubeconfig: Path) -> list[str]:
-    quiet = ["--leader-elect=false", "--secure-port=0"]
+def _ours(kubeconfig: Path, port: int) -> list[str]:
+    quiet = ["--leader-elect=false", f"--secure-port={port}", "--bind-address=127.0.0.1"]
     return [sys.executable, "-m", "kubenexus", "run", f"--kubeconfig={kubeconfig}", *quiet]
 
 

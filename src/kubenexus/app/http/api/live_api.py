@@ -1,7 +1,7 @@
 """The live API of one process: its questions, the last decisions, and the copies that answer."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kubenexus.app.http.api.decision_log import DecisionLog
 from kubenexus.app.http.api.paths import PATHS
@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from kubenexus.app.scheduler import Scheduler
 
 
-class LiveApi:
-    """Made at the start of the process, before the web server is imported. The loop calls `decisions.add`."""
+class WebPage(Protocol):
+    """A page whose files are served beside the API. `public` are its paths, which need no authorization."""
 
-    def __init__(self, questions: "LiveQuestions[Scheduler]") -> None:
-        self._questions = questions
+    public: tuple[str, ...]
+
+    def add_to(self, application: "web.Application") -> None: ...
+
+
+class LiveApi:
+    """Made at the start of the process, before the web server is imported. The loop calls `decisions.add`. With `page`
+    that page is served, too."""
+
+    def __init__(self, questions: "LiveQuestions[Scheduler]", page: "Callable[[], WebPage] | None" = None) -> None:
+        self._questions, self._page = questions, page
         self.decisions = DecisionLog()
         self._copies: StateCopies | None = None
 
@@ -41,7 +50,19 @@ class LiveApi:
             lambda request: request_reader(request, authorizer),
             lambda: scheduler.watches.unsynced,
         )
-        return routes.add_to, PATHS
+        page = None if self._page is None else self._page()
+
+        def add_to(application: "web.Application") -> None:
+            routes.add_to(application)
+            if page is not None:
+                page.add_to(application)
+
+        return add_to, PATHS if page is None else (*PATHS, *page.public)
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Paths that need no authorization: the files of the page."""
+        return () if self._page is None else self._page().public
 
     async def close(self) -> None:
         self.decisions.close()

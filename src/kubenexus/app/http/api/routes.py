@@ -97,7 +97,7 @@ class ApiRoutes(Generic[State]):
         await reader.scope(namespace)
         rights = ReaderRights(nodes=True, all_pods=await reader.may(LIST_ALL_PODS))
         try:
-            wanted = msgspec.json.decode(await _body(request), type=WhatIfRequest)
+            wanted = msgspec.json.decode(await read_body(request), type=WhatIfRequest)
         except msgspec.DecodeError as error:
             raise bad_request(f"body: {error}") from None
         query = WhatIfQuery(namespace, wanted, rights)
@@ -242,7 +242,7 @@ def _number(said: Mapping[str, str], parameter: str, default: int, most: int) ->
     return int(text)
 
 
-async def _body(request: web.Request) -> bytes:
+async def read_body(request: web.Request) -> bytes:
     """Returns the body. Raises RequestProblem if it is too large or comes too slowly."""
     found = bytearray()
     try:
