@@ -20,9 +20,9 @@ ANY = Bounds(math.inf, math.inf)
 
 def test_a_few_rounds_leave_every_ordinary_pod_its_place() -> None:
     growing = GrowingRun(3, ANY)
-    growing.run(range(4), NODES)
+    growing.run(range(2), NODES)
     assert growing.broken == []
-    assert sum(worst.scenarios for worst in growing.worst.values()) > 20
+    assert sum(worst.scenarios for worst in growing.worst.values()) > 10
     assert any("what grew" in line for line in growing.report())
 
 

@@ -20,6 +20,7 @@ from kubenexus.state.pod_counter import PodCounter
 from kubenexus.state.pod_queries import MAX_CHECKED, PodQuery
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
+from tests.rounds import rounds
 
 ZONE = "zone"
 
@@ -225,7 +226,7 @@ def one_event(rng: random.Random, ledger: Ledger, number: int) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 2, MAX_CHECKED])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(rounds(10, 30)))
 def test_a_lazy_counter_is_a_recount_after_any_events(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_queries, "MAX_CHECKED", most)
     rng, ledger = random.Random(seed), a_ledger()
