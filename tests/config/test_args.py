@@ -101,6 +101,8 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
                 "cooldownSeconds": 30,
                 "fenceSeconds": 300,
                 "maxVictims": 1000,
+                "consolidation": False,
+                "maxMovedPods": 16,
             },
             id="preemption for whole jobs",
         ),

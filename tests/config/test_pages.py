@@ -83,6 +83,8 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "protectedNamespaces",
         "cooldownSeconds",
         "maxVictims",
+        "consolidation",
+        "maxMovedPods",
     ]
     assert set(settings[:6]) <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MAX_BYTES >> 20} MiB" in PAGE

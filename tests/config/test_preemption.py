@@ -49,7 +49,9 @@ def test_the_defaults_of_the_file_are_those_of_the_planner() -> None:
 
 def test_settings_reach_the_planner() -> None:
     bools = "tierPreemption: true, servicesPreemptBatch: true, reclaim: true"
-    args = f"{{pdbPolicy: prefer, {bools}, protectedNamespaces: [a], maxVictims: 7}}"
+    args = (
+        f"{{pdbPolicy: prefer, {bools}, protectedNamespaces: [a], maxVictims: 7, consolidation: true, maxMovedPods: 3}}"
+    )
     config = f"pluginConfig: [{{name: GangPreemption, args: {args}}}]"
     configuration = loaded(f"profiles: [{{schedulerName: a, {config}}}]", BUILT_IN)
     assert preemption_policy(gang_preemption_settings(configuration, "a")) == PreemptionPolicy(
@@ -59,4 +61,5 @@ def test_settings_reach_the_planner() -> None:
         reclaim=True,
         protected_namespaces=frozenset({"a"}),
         max_victims=7,
+        max_moves=3,
     )

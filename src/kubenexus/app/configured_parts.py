@@ -21,10 +21,14 @@ from kubenexus.state.tenants import Tenants
 def make_ledger(configuration: Configuration, recorder: FlightRecorder | None = None) -> Ledger:
     reads_numa = any(each.name == NUMA for profile in configuration.profiles for each in profile.plugins)
     own_tier = own_tier_profiles(configuration.args)
+    settings = [gang_preemption_settings(configuration, profile.name) for profile in configuration.profiles]
+    moves = any(each is not None and each.consolidation for each in settings)
+    ledger: Ledger
     if recorder is not None:
-        ledger: Ledger = RecordedLedger(RecordedTenants(own_tier, recorder), recorder, reads_numa=reads_numa)
+        tenants = RecordedTenants(own_tier, recorder)
+        ledger = RecordedLedger(tenants, recorder, reads_numa=reads_numa, keeps_movable=moves)
     else:
-        ledger = Ledger(Tenants(own_tier), reads_numa=reads_numa)
+        ledger = Ledger(Tenants(own_tier), reads_numa=reads_numa, keeps_movable=moves)
     ledger.queues.fix(configured_queues(configuration.args))
     return ledger
 

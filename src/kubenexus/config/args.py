@@ -17,7 +17,7 @@ from kubenexus.config.durations import Duration
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import VERSION, ConfigObject, PluginConfig, Text
 from kubenexus.framework.aging import HIGHEST
-from kubenexus.framework.preemption_defaults import MAX_VICTIMS, PROTECTED_NAMESPACES
+from kubenexus.framework.preemption_defaults import MAX_MOVED_PODS, MAX_VICTIMS, PROTECTED_NAMESPACES
 
 
 class Args(ConfigObject, tag=True, tag_field="kind"):
@@ -251,6 +251,8 @@ class GangPreemptionArgs(Args):
     cooldownSeconds       how long a job does not evict again after it evicted pods
     fenceSeconds          how long the capacity is kept for a job whose victims do not end
     maxVictims            pods that one job may evict at a time
+    consolidation         preemptible pods move to other nodes if a waiting job then fits
+    maxMovedPods          pods that move for one job at most
     """
 
     api_version: Text = "scheduling.kubenexus.io/v1alpha1"
@@ -262,6 +264,8 @@ class GangPreemptionArgs(Args):
     cooldown_seconds: Int64 = 30
     fence_seconds: Annotated[Int64, OR_DEFAULT] = 300
     max_victims: Annotated[Int64, OR_DEFAULT] = MAX_VICTIMS
+    consolidation: bool = False
+    max_moved_pods: Annotated[Int64, OR_DEFAULT] = MAX_MOVED_PODS
 
 
 class ResourceReservationArgs(Args):

@@ -33,6 +33,8 @@ def gang_preemption_settings(configuration: Configuration, profile: str) -> Gang
         cooldown_seconds=args["cooldownSeconds"],
         fence_seconds=args["fenceSeconds"],
         max_victims=args["maxVictims"],
+        consolidation=args["consolidation"],
+        max_moved_pods=args["maxMovedPods"],
     )
 
 

@@ -205,6 +205,7 @@ def _gang_preemption(args: kinds.GangPreemptionArgs, place: FieldPath) -> None:
     _between(args.cooldown_seconds, 0, 86_400, place["cooldownSeconds"])
     _between(args.fence_seconds, 1, 86_400, place["fenceSeconds"])
     _between(args.max_victims, 1, 5_000, place["maxVictims"])
+    _between(args.max_moved_pods, 1, 100, place["maxMovedPods"])
     for index, namespace in enumerate(args.protected_namespaces):
         if not namespace:
             place["protectedNamespaces"][index].required("the name of a namespace")

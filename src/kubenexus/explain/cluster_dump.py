@@ -61,7 +61,7 @@ def read_dump(raw: bytes, source: str, own_tier: Collection[str] = ()) -> Cluste
 
 def build_dump(items: list[Item], own_tier: Collection[str] = ()) -> ClusterDump:
     """Puts the objects into a ledger."""
-    dump = ClusterDump(Ledger(Tenants(own_tier)), {}, {}, [], {}, {})
+    dump = ClusterDump(Ledger(Tenants(own_tier), keeps_movable=True), {}, {}, [], {}, {})
     # Nodes after the other kinds and pods last: in this order the ledger counts nothing twice.
     for kind, item in sorted(items, key=lambda pair: (pair[0] == "Pod", pair[0] == "Node")):
         _take(dump, kind, item)

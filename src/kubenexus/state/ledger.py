@@ -40,14 +40,16 @@ class Ledger(KeptCapacity):
     """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
     same. Only code of this package writes to `nodes` and `pods`. No method blocks or does I/O."""
 
-    def __init__(self, tenants: Tenants | None = None, *, reads_numa: bool = True) -> None:
-        """`reads_numa`: whether a plugin needs what nodes report about their NUMA nodes."""
+    def __init__(self, tenants: Tenants | None = None, *, reads_numa: bool = True, keeps_movable: bool = False) -> None:
+        """`reads_numa`: whether a plugin needs what nodes report about their NUMA nodes. `keeps_movable`: whether
+        consolidation needs the pods that may move."""
         super().__init__(tenants)
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
         self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
         self._pods_by_node = PodsByNode()
         self._blocked_nodes = BlockedNodes()
         self._numa_reports = NumaReports(self.nodes, reads_numa)
+        self._keeps_movable = keeps_movable
 
     # --- nodes from the API server --------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class Ledger(KeptCapacity):
         fresh, unread = None, ""
         if footprint is not None:
             stage = PodStage.BOUND if node else PodStage.NOMINATED
-            fresh, unread = readable_pod_record(pod, at, stage, footprint)
+            fresh, unread = readable_pod_record(pod, at, stage, footprint, keeps_movable=self._keeps_movable)
         self._set_unread_parts(key, unread)
         dirty |= self._unblock_node(key)
         if fresh is None or node:
@@ -296,7 +298,7 @@ class Ledger(KeptCapacity):
                 self.assumed -= record.stage is PodStage.ASSUMED
                 record.stage, record.assumed_at = PodStage.BOUND, 0.0
                 record.started_at, record.preempted = fresh.started_at, fresh.preempted
-                record.saved_at, record.traits = fresh.saved_at, fresh.traits
+                record.saved_at, record.traits, record.pod = fresh.saved_at, fresh.traits, fresh.pod
                 self.nodes.pods.victims.update(record)
                 self.nodes.pods.expected_ends.update(record)
                 return set()

@@ -21,7 +21,7 @@ from kubenexus.state.victim_traits import GangClaim, VictimTraits
 
 LARGEST: Final = 1 << 52  # amounts are capped here, so that sums over a node's pods are exact in floats
 MAX_RESOURCES: Final = 64  # resources with a column; more are forgotten and made again
-EXEMPT, DRIVER, BATCH = 1, 2, 4  # flags of a kind
+EXEMPT, DRIVER, BATCH, MOVABLE = 1, 2, 4, 8  # flags of a kind
 _NO_GANG: Final = -1
 
 
@@ -138,6 +138,7 @@ class PodKinds:
         self._counts: list[int] = []
         self._free: list[int] = []
         self._amounts: dict[str, Any] = {}
+        self._schedulers: dict[str, Any] = {}
         self._ranks = np.zeros(64, np.int64)
         self._ranked_at = -1  # the version of the tenants by which kinds were ranked
         self._unranked: set[int] = set()
@@ -175,6 +176,15 @@ class PodKinds:
                     column[code] = _amount(kind.footprint, resource)
         return column
 
+    def of_scheduler(self, name: str) -> Any:
+        """Returns which kinds are pods of this scheduler, one of our profiles. The caller must not write into it."""
+        column = self._schedulers.get(name)
+        if column is None:
+            column = self._schedulers[name] = np.zeros(len(self.flags), np.bool_)
+            for code, kind in enumerate(self._kinds):
+                column[code] = kind is not None and kind.traits.scheduler == name
+        return column
+
     def ranks(self, tenants: Tenants) -> Any:
         """Returns the rank of the tier of each kind's tenant. Only kinds that are new, or whose tenant may be another
         one, are looked at."""
@@ -191,10 +201,13 @@ class PodKinds:
         code = self._codes[key] = self._free.pop() if self._free else self._open()
         traits = record.traits
         self._kinds[code] = PodKind(key, record.footprint, traits)
-        self.flags[code] = EXEMPT * traits.exempt | DRIVER * traits.driver | BATCH * (not key.endless)
+        marks = EXEMPT * traits.exempt | DRIVER * traits.driver | MOVABLE * traits.movable
+        self.flags[code] = marks | BATCH * (not key.endless)
         self.gang[code] = _NO_GANG if traits.gang is None else self.gangs.enter(traits.gang)
         for resource, column in self._amounts.items():
             column[code] = _amount(record.footprint, resource)
+        for scheduler, column in self._schedulers.items():
+            column[code] = traits.scheduler == scheduler
         self._unranked.add(code)
         return code
 
@@ -204,6 +217,7 @@ class PodKinds:
             self.flags, self.gang = grow(self.flags, size), grow(self.gang, size, _NO_GANG)
             self._ranks = grow(self._ranks, size)
             self._amounts = {resource: grow(column, size) for resource, column in self._amounts.items()}
+            self._schedulers = {name: grow(column, size) for name, column in self._schedulers.items()}
         self._kinds.append(None)
         self._counts.append(0)
         return len(self._kinds) - 1

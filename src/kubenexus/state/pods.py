@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Pod, PodStatus
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.meta import OwnerReference
 from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
@@ -70,6 +70,7 @@ class PodRecord(msgspec.Struct, gc=False):
     traits: VictimTraits = NO_TRAITS
     identity: WorkloadIdentity | None = None  # whose earlier runs tell how long it runs; None: it never ends
     declared: DeclaredRuntime | None = None
+    pod: Pod | None = None  # without its status: of a movable pod, in a ledger that keeps these
     slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
     @property
@@ -94,12 +95,17 @@ def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> Po
     return _record(pod, node, stage, footprint, affinity_terms(pod), pod_volumes(pod), endless(pod), devices)
 
 
-def readable_pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> tuple[PodRecord, str]:
+def readable_pod_record(
+    pod: Pod, node: str, stage: PodStage, footprint: Footprint, *, keeps_movable: bool = False
+) -> tuple[PodRecord, str]:
     """Returns the record of a pod of any content, and why parts of it cannot be read ("" if all can). The record is
     without such a part: the pod counts with its requests all the same. A bound pod cannot be refused, and other pods
-    must not wait because its volumes or terms are invalid."""
+    must not wait because its volumes or terms are invalid. `keeps_movable`: a pod that may move is in its record."""
     try:
-        return pod_record(pod, node, stage, footprint), ""
+        record = pod_record(pod, node, stage, footprint)
+        if keeps_movable and record.traits.movable:
+            record.pod = _without_status(pod)
+        return record, ""
     except Exception:
         terms, bad_terms = _read(affinity_terms, pod, ())
         mounts, bad_mounts = _read(pod_volumes, pod, None)
@@ -107,6 +113,11 @@ def readable_pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footpri
         devices, bad_devices = _read(held_shares, pod, ()) if stage is PodStage.BOUND else ((), "")
         problems = filter(None, (bad_terms, bad_mounts, bad_owner, bad_devices))
         return _record(pod, node, stage, footprint, terms, mounts, serving, devices), "; ".join(problems)
+
+
+def _without_status(pod: Pod) -> Pod:
+    """Returns the pod as its controller makes it again: without a node and a status."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""), status=PodStatus())
 
 
 def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]:

@@ -5,10 +5,11 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.classification.driver import is_driver
+from kubenexus.api.classification.workload import is_preemptible
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GroupRef
 from kubenexus.api.gangs.resolver import declared_gang
-from kubenexus.api.keys import workload
+from kubenexus.api.keys import tenant, workload
 from kubenexus.base.errors import Malformed
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.state.tenants import own_tiers
@@ -18,6 +19,7 @@ _CRITICAL_CLASSES: Final = frozenset({"system-node-critical", "system-cluster-cr
 _MIRROR: Final = "kubernetes.io/config.mirror"
 # By kind and API version: owners of pods that are never victims. A kind of another group may be any tenant's.
 _EXEMPT_OWNERS: Final = frozenset({("Node", "v1"), ("DaemonSet", "apps/v1")})
+_AGREES: Final = tenant.PREEMPTIBLE.keys  # by which a pod agrees to be evicted
 _MAX_INTERNED: Final = 10_000
 
 
@@ -31,7 +33,8 @@ class GangClaim(msgspec.Struct, frozen=True, gc=False):
 
 class VictimTraits(msgspec.Struct, frozen=True, gc=False):
     """`exempt`: never a victim (a pod of a DaemonSet, a static pod, or one that the system needs). `driver`: the other
-    members of its gang cannot start without it. The last three name the tenant of the pod."""
+    members of its gang cannot start without it. `movable`: it agrees to be evicted, its controller makes another one,
+    and that one may run on another node. The last three name the tenant of the pod."""
 
     exempt: bool = False
     driver: bool = False
@@ -39,6 +42,7 @@ class VictimTraits(msgspec.Struct, frozen=True, gc=False):
     class_tier: str | None = None
     pod_tier: str | None = None
     scheduler: str = ""
+    movable: bool = False
 
 
 NO_TRAITS: Final = VictimTraits()
@@ -49,8 +53,10 @@ def victim_traits(pod: Pod) -> VictimTraits:
     """Returns the traits of a pod. Equal traits are one object."""
     spec = pod.spec
     class_tier, pod_tier = own_tiers(pod)
+    exempt, gang = _exempt(pod), _gang(pod)
+    movable = not exempt and gang is None and _movable(pod)
     traits = VictimTraits(
-        _exempt(pod), is_driver(pod.metadata.labels), _gang(pod), class_tier, pod_tier, spec.scheduler_name
+        exempt, is_driver(pod.metadata.labels), gang, class_tier, pod_tier, spec.scheduler_name, movable
     )
     if len(_interned) >= _MAX_INTERNED:
         _interned.clear()
@@ -73,6 +79,15 @@ def _exempt(pod: Pod) -> bool:
         if owner.controller and (owner.kind, owner.api_version) in _EXEMPT_OWNERS:
             return True
     return _MIRROR in pod.metadata.annotations
+
+
+def _movable(pod: Pod) -> bool:
+    """A claim of a pod's own is made again with it, and the devices of the old one are free only after its end."""
+    meta, spec = pod.metadata, pod.spec
+    if spec.priority >= 0 and meta.labels.keys().isdisjoint(_AGREES) and meta.annotations.keys().isdisjoint(_AGREES):
+        return False
+    controlled = any(owner.controller and owner.uid for owner in meta.owner_references)
+    return controlled and not spec.resource_claims and is_preemptible(pod)
 
 
 def _gang(pod: Pod) -> GangClaim | None:

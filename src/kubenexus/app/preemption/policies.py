@@ -17,6 +17,7 @@ def preemption_policy(args: GangPreemptionArgs | None) -> PreemptionPolicy | Non
         reclaim=args.reclaim,
         protected_namespaces=frozenset(args.protected_namespaces),
         max_victims=args.max_victims,
+        max_moves=args.max_moved_pods if args.consolidation else 0,
     )
 
 

@@ -103,8 +103,15 @@ class RecordedQueues(QueueTree):
 class RecordedLedger(Ledger):
     """Records each call that changes it and then makes it. A call within another is part of that one."""
 
-    def __init__(self, tenants: RecordedTenants, recorder: FlightRecorder, *, reads_numa: bool = True) -> None:
-        super().__init__(tenants, reads_numa=reads_numa)
+    def __init__(
+        self,
+        tenants: RecordedTenants,
+        recorder: FlightRecorder,
+        *,
+        reads_numa: bool = True,
+        keeps_movable: bool = False,
+    ) -> None:
+        super().__init__(tenants, reads_numa=reads_numa, keeps_movable=keeps_movable)
         self.groups = RecordedGroups(recorder)
         self.kueue_workloads = KueueWorkloads(self.groups)
         self.queues = RecordedQueues(self, recorder)

@@ -19,4 +19,5 @@ In other profiles, for whole jobs:
     pod_search           victims for a single pod
     gang_search, gang_trials, member_counts, member_states
                          victims for a gang
+    pod_moves            whether victims that only move fit on other nodes
 """

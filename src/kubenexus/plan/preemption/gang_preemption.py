@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubenexus.api.classification.workload import is_preemptible
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
 from kubenexus.api.gangs.levels import TopologyLevel
 from kubenexus.base.errors import Malformed
@@ -31,6 +32,7 @@ from kubenexus.plan.preemption.free_amounts import FreeAmounts, vector
 from kubenexus.plan.preemption.gang_search import GangSearch
 from kubenexus.plan.preemption.gang_trials import GangTrials
 from kubenexus.plan.preemption.member_counts import MemberCounts
+from kubenexus.plan.preemption.pod_moves import PodMoves
 from kubenexus.plan.preemption.pod_search import PodSearch
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plan.preemption.victim_choice import ChosenVictims, VictimRules
@@ -88,9 +90,22 @@ class GangPreemption:
             outcome = self._outcome(job, snapshot, pool, policy)
             if outcome is None or outcome.preemption is not None:
                 break
+        if outcome is not None and outcome.preemption is None and self._policy.max_moves:
+            outcome = self._by_moves(job, snapshot, now, spared) or outcome
         if outcome is None or not spared:
             return outcome
         return msgspec.structs.replace(outcome, alone=True)
+
+    def _by_moves(self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str]) -> PreemptionOutcome | None:
+        """Returns the pods that have to move to other nodes, or None. A job whose own pods may move moves no others, so
+        that two jobs do not move each other."""
+        if any(is_preemptible(pod) for pod in job.pods):
+            return None
+        policy = self._policy.of_moves
+        pool = victim_pool(job, snapshot, policy, now, spared)
+        self._class_cache.work.rows += ROWS
+        outcome = self._outcome(job, snapshot, pool, policy)
+        return None if outcome is None or outcome.preemption is None else outcome
 
     def _policies(self) -> tuple[PreemptionPolicy, ...]:
         """Returns the policy. Where budgets are only preferred, victims within all budgets come first."""
@@ -134,6 +149,9 @@ class GangPreemption:
             promised=promised,
         )
         found = search.run(potential)
+        if rules.moves:
+            moves = PodMoves(job, self._pod_placer, snapshot, rules.pool)
+            found = [each for each in found if moves.fit_beside_pod(each.victims.pods, each.row)]
         if not found:
             message = sentences.would_not_help(free, need, potential, cut=search.cut)
             return PreemptionOutcome(message, alone=search.cut, clears_nomination=not search.cut)
@@ -168,6 +186,9 @@ class GangPreemption:
         trials = GangTrials(job, self._gangs, snapshot, rules.pool, 2 * len(classes) - 1 if counted else 10)
         search = GangSearch(counts, trials, rules, columns, alike=len(classes) == 1)
         found = search.run()
+        if rules.moves:
+            moves = PodMoves(job, self._pod_placer, snapshot, rules.pool)
+            found = [each for each in found if moves.fit_beside(each.victims.pods, each.placements)]
         if not found:
             message = sentences.gang_would_not_fit(counts, cut=search.cut)
             return PreemptionOutcome(message, alone=search.cut, clears_nomination=not search.cut)
@@ -187,7 +208,8 @@ class GangPreemption:
             cost=best.cost,
             alternatives=tuple(each.cost for each in others),
         )
-        return PreemptionOutcome(sentences.have_to_go(best.cost), preemption, alone=True)
+        message = sentences.have_to_move(best.cost) if rules.moves else sentences.have_to_go(best.cost)
+        return PreemptionOutcome(message, preemption, alone=True)
 
 
 def _order(record: PodRecord) -> tuple[int, str]:

@@ -20,6 +20,12 @@ def have_to_go(cost: VictimCost) -> str:
     return f"preemption: {_number(cost.pods, 'pod')}{jobs} {have} to go first."
 
 
+def have_to_move(cost: VictimCost) -> str:
+    """Returns `consolidation: 3 pods have to move to other nodes first.`"""
+    have, nodes = ("has", "another node") if cost.pods == 1 else ("have", "other nodes")
+    return f"consolidation: {_number(cost.pods, 'pod')} {have} to move to {nodes} first."
+
+
 def would_not_help(free: FreeAmounts, need: Any, potential: Any, *, cut: bool) -> str:
     """Returns what is missing on the node that comes closest once all possible victims are gone."""
     if cut:

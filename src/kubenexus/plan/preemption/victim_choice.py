@@ -18,10 +18,11 @@ class ChosenVictims(msgspec.Struct, frozen=True, gc=False):
 
 
 class VictimRules:
-    """The rules for sets of victims of one job: what goes together, budgets, and the number of victims."""
+    """The rules for sets of victims of one job: what goes together, budgets, and the number of victims. `moves`: they
+    have to fit on other nodes."""
 
     def __init__(self, pool: VictimPool, budgets: DisruptionBudgets, policy: PreemptionPolicy) -> None:
-        self.pool, self.most = pool, policy.max_victims
+        self.pool, self.most, self.moves = pool, policy.max_victims, policy.moves
         self._allowed, self._policy = budgets.allowed, policy
 
     def choose(self, indices: Iterable[int]) -> ChosenVictims | None:

@@ -12,7 +12,7 @@ from kubenexus.framework.job import Job
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.queue.fair.job_request import job_request
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, GangTable
+from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, MOVABLE, GangTable
 from kubenexus.state.pods import PodRecord, endless
 from kubenexus.state.queues.reclaim import Expected, reclaimable
 from kubenexus.state.snapshot import Snapshot
@@ -154,8 +154,11 @@ def victim_pool(
     kind = victims.kind[: len(rows)]
     flags, gang = victims.kinds.flags[kind], victims.kinds.gang[kind]
     there = rows >= 0
-    chosen = there & _outranked(job, columns, policy, priority, kind, flags)
-    if policy.reclaim and snapshot.queues.is_active:
+    if policy.moves:
+        chosen = there & _movable(job, columns, priority, kind, flags)
+    else:
+        chosen = there & _outranked(job, columns, policy, priority, kind, flags)
+    if policy.reclaim and not policy.moves and snapshot.queues.is_active:
         chosen |= there & _borrows(job, snapshot, priority, namespaces, kind)
     chosen &= (flags & EXEMPT) == 0
     for namespace in policy.protected_namespaces:
@@ -189,6 +192,13 @@ def _outranked(job: Job, columns: NodeColumns, policy: PreemptionPolicy, priorit
     if policy.services_preempt_batch and all(endless(pod) for pod in job.pods):
         found |= (priority == least) & ((flags & BATCH) > 0)
     return found
+
+
+def _movable(job: Job, columns: NodeColumns, priority: Any, kind: Any, flags: Any) -> Any:
+    """Returns which pods may move for the job: preemptible ones of the same profile, of no more priority."""
+    least = min(pod.spec.priority for pod in job.pods)
+    movable = (flags & MOVABLE) > 0
+    return movable & (priority <= least) & columns.pods.victims.kinds.of_scheduler(job.profile)[kind]
 
 
 def _borrows(job: Job, snapshot: Snapshot, priority: Any, namespaces: Any, kind: Any) -> Any:
