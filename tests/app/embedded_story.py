@@ -47,7 +47,7 @@ def why(pod: dict[str, Any]) -> str:
 
 async def answered(client: ApiClient, call: Call, true: Callable[[Any], bool]) -> Any:
     """The answer to a call, once it is as it should be. The timeout only ends a test that would hang."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not true(found := msgspec.json.decode(await client.send(call))):
             await asyncio.sleep(0)  # the server and the scheduler live in this loop, too
     return found
