@@ -266,6 +266,11 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     def placed(self) -> bool:
         return self.code is Code.SUCCESS
 
+    @property
+    def waits_its_turn(self) -> bool:
+        """Whether the job would fit, and what is free is reserved for a job before it."""
+        return self.diagnosis.held_back
+
     def sentence(self, namespace: str = "") -> str:
         """Returns the text for events and conditions of pods in this namespace. It names no objects of other ones."""
         if self.placed:

@@ -79,7 +79,12 @@ class PodReporter:
         """Reports that the job was tried and has no node. All jobs of its class are reported in later portions."""
         job = self._queue.job(key)
         if job is not None and self._report_job(
-            job, decision.code, decision.sentence(job.namespace), again=True, most=MEMBERS
+            job,
+            decision.code,
+            decision.sentence(job.namespace),
+            again=True,
+            held=decision.waits_its_turn,
+            most=MEMBERS,
         ):
             self._waiting[key] = None
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
@@ -150,7 +155,7 @@ class PodReporter:
             limit = limit_name(decision) if held else ""
             if held and self._knows_limit(job, limit):
                 continue
-            sentence = decision.sentence(job.namespace)
+            sentence, held = decision.sentence(job.namespace), held or decision.waits_its_turn
             if self._report_job(job, decision.code, sentence, again=False, held=held, most=MEMBERS, limit=limit):
                 self._waiting[key] = None
         self._report_held(most - reported)
@@ -195,8 +200,8 @@ class PodReporter:
         limit: str = "",
     ) -> bool:
         """Reports to the members of a job that are due, to `most` at once. Returns whether others are due. `held` means
-        that the job was not tried: more nodes would not help, so autoscalers must not see it as unschedulable. `limit`
-        names the limit that it waits for, if it does."""
+        that the job was not tried, or waits its turn: autoscalers must not see it as unschedulable. `limit` names the
+        limit that it waits for, if it does."""
         if len(job.pods) == 1 and not job.is_gang:
             self._report_in_full(job, job.pods[0], code, sentence, again=again, held=held, kind=limit)
             return False
