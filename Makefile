@@ -26,7 +26,7 @@ CHAOS_ARGS   ?=
 WEB_PICTURES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm manifests package image sbom e2e chaos conformance web-test lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
+.PHONY: help setup demo test controlplane helm kueue manifests package image sbom e2e chaos conformance web-test lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cach
 helm: $(READY) ## build the helm that renders the chart into the user's cache, once (or name HELM)
 	$(PY) -m tests.e2e.helm.build
 
+kueue: $(READY) ## build the Kueue of the end-to-end tests into the user's cache, once (or name KUEUE_ASSETS)
+	$(PY) -m tests.e2e.kueue.build
+
 manifests: helm ## write deploy/kubenexus-*.yaml and the chart's roles from the chart and the code
 	$(PY) -m tests.deploy.role_rules deploy/helm/kubenexus/files
 	cp deploy/resourcereservations.yaml deploy/queues.yaml deploy/helm/kubenexus/files/crds/
@@ -77,7 +80,7 @@ sbom: $(READY) ## write build/sbom.cdx.json: the packages that run in production
 image: $(READY) ## build the image with docker, podman or buildah; where none of them runs, take its steps one by one
 	$(PY) -m tests.e2e.image.build
 
-e2e: controlplane helm ## run the end-to-end tests against a real control plane, which is built first if it is missing
+e2e: controlplane helm kueue ## run the end-to-end tests against a real control plane, which is built first if it is missing
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
 
 chaos: controlplane ## many seeds of faults through a real socket, judged by a checker (CHAOS_ARGS='--seed 17' for one again)

@@ -39,10 +39,10 @@ def clean(cluster: ClusterClient) -> None:
     for namespace in cluster.objects("/api/v1/namespaces"):
         if namespace != "default" and not namespace.startswith("kube-"):
             for collection in NAMESPACED:
-                _remove(cluster, collection.format(namespace))
+                remove(cluster, collection.format(namespace))
             _remove_namespace(cluster, namespace)
     for collection in CLUSTER_WIDE:
-        _remove(cluster, collection)
+        remove(cluster, collection)
     for name in cluster.objects(PRIORITIES):
         if not name.startswith("system-"):  # the server made these, and does so only at its start
             cluster.delete(f"{PRIORITIES}/{name}")
@@ -57,7 +57,8 @@ def _remove_namespace(cluster: ClusterClient, name: str) -> None:
         cluster.send("PUT", f"{path}/finalize", empty)
 
 
-def _remove(cluster: ClusterClient, collection: str) -> None:
+def remove(cluster: ClusterClient, collection: str) -> None:
+    """Deletes all objects of a collection, without waiting for those that would remove finalizers."""
     cluster.delete(collection, grace=0)
     for name, item in cluster.objects(collection).items():
         # `kubernetes.io/pvc-protection` and its like wait for controllers.

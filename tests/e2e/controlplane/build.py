@@ -124,18 +124,8 @@ def _build(folder: Path) -> None:
 
 
 def _copy_workloads(folder: Path) -> None:
-    """The YAML alone, from the module that the programs are built from; Go has it in its cache, or fetches it."""
-    asked = subprocess.run(
-        ["go", "mod", "download", "-json", MODULE],
-        cwd=HERE / "kubernetes",
-        env=go_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if asked.returncode:
-        raise CannotBuild(f"go mod download {MODULE} failed: {' '.join(asked.stderr.split()) or asked.returncode}")
-    source = Path(json.loads(asked.stdout)["Dir"]) / "test" / "integration" / WORKLOADS
+    """The YAML alone, from the module that the programs are built from."""
+    source = module_sources(HERE / "kubernetes", MODULE) / "test" / "integration" / WORKLOADS
     if not source.is_dir():
         raise CannotBuild(f"{MODULE} {version()} has no {source}")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,9 +137,9 @@ def _copy_workloads(folder: Path) -> None:
         (Path(name) / "made").rename(folder)
 
 
-def go_build(module: Path, output: Path, packages: list[str], stamps: str = "") -> None:
-    """Builds programs of a module into a folder, or one into a file."""
-    flags = [*FLAGS, f"-ldflags=-s -w {stamps}".rstrip()]
+def go_build(module: Path, output: Path, packages: list[str], stamps: str = "", more: Sequence[str] = ()) -> None:
+    """Builds programs of a module into a folder, or one into a file. `more` are further flags."""
+    flags = [*FLAGS, f"-ldflags=-s -w {stamps}".rstrip(), *more]
     where = f"{output}{os.sep}" if output.is_dir() else str(output)
     print(f"building {', '.join(packages)}", flush=True)
     done = subprocess.run(
@@ -157,6 +147,21 @@ def go_build(module: Path, output: Path, packages: list[str], stamps: str = "") 
     )
     if done.returncode:
         raise CannotBuild(f"go build in {module.name} failed with {done.returncode}")
+
+
+def module_sources(module: Path, name: str) -> Path:
+    """Returns the folder with the sources of a module that `module` requires. Go has it in its cache, or fetches it."""
+    asked = subprocess.run(
+        ["go", "mod", "download", "-json", name],
+        cwd=module,
+        env=go_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode:
+        raise CannotBuild(f"go mod download {name} failed: {' '.join(asked.stderr.split()) or asked.returncode}")
+    return Path(json.loads(asked.stdout)["Dir"])
 
 
 def go_environment() -> dict[str, str]:
