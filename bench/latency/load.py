@@ -76,13 +76,14 @@ class Load:
         left = self._left.get(gang)
         if left is None or not pod.spec.node_name:
             return
+        seen = CLOCK.now()  # what its kubelet then does is not part of the wait
         left.discard(pod.metadata.name)
+        if not left:
+            del self._left[gang]
+            self._bound.pop(gang).set_result(seen)
         cpus = self._cpus.pop(pod.metadata.name, 0)
         if cpus and self._numa is not None:
             self._numa.bound(pod.metadata.name, pod.spec.node_name, cpus)
-        if not left:
-            del self._left[gang]
-            self._bound.pop(gang).set_result(CLOCK.now())
 
 
 def member(gang: str, size: int, number: int) -> dict[str, Any]:

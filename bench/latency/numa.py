@@ -1,6 +1,7 @@
 """Nodes that report their NUMA nodes, and pods that their kubelets align: the reports change as pods are bound."""
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ DEFINITIONS = ApiResource("CustomResourceDefinition", "customresourcedefinitions
 PUBLISH = 10.0  # seconds between reports of a node, as exporters have it
 SIZES = (1, 1, 2, 4)  # CPUs; by turns, so that there are a few pod classes
 _AT_ONCE = 50
+_TURNS = 100  # in which reports are published
 
 
 class NumaNodes:
@@ -52,11 +54,13 @@ class NumaNodes:
         self._changed.add(node)
 
     async def run(self) -> None:
-        """Publishes what changed, until cancelled."""
-        while True:
-            await asyncio.sleep(PUBLISH)
-            changed, self._changed = sorted(self._changed), set()
-            for name in changed:
+        """Publishes what changed, until cancelled: each node at its own moment of the ten seconds, since exporters are
+        not started together."""
+        names = list(self._kubelets)
+        for turn in itertools.cycle(range(_TURNS)):
+            await asyncio.sleep(PUBLISH / _TURNS)
+            for name in self._changed.intersection(names[turn::_TURNS]):
+                self._changed.discard(name)
                 await self._send(patch(kinds.NODE_RESOURCE_TOPOLOGIES, "", name, self._report(name)))
 
     def _report(self, name: str) -> dict[str, Any]:
