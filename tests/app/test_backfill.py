@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
+from kubenexus.app.http.api.pages import job_document
+from kubenexus.base.timestamps import format_time
 from kubenexus.config.gang_settings import BackfillSettings
 from tests.app.backfill_story import BackfillStory
 from tests.app.decision_fixture import PROFILE
@@ -108,6 +110,17 @@ def test_a_job_of_higher_priority_takes_what_it_needs_and_the_first_job_gets_a_n
     assert start(story) == 900
     story.until(1000)
     assert story.start_of("large") == 900
+
+
+def test_the_live_api_has_the_expected_start_of_the_first_job_alone() -> None:
+    story = a_full_node_and_a_large_pod()
+    story.submit("second", 4, 600, said=600)
+    story.decide()
+    held = story.reservations.held(PROFILE)
+    assert held is not None
+    found = {each.job.key: job_document(each, {held.gang: held.starts_at}) for each in story.queue.jobs()}
+    starts = {key: document.expected_start for key, document in found.items()}
+    assert starts == {"default/large": format_time(story.begin + 600), "default/second": ""}
 
 
 def test_a_gang_starts_when_enough_nodes_are_expected_to_be_free() -> None:

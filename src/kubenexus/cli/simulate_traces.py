@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
 from kubenexus.cli.cluster_source import open_dump
 
 if TYPE_CHECKING:
+    from kubenexus.sim.replay.backfill_order import Estimates, Order
     from kubenexus.sim.replay.progress import Progress
     from kubenexus.sim.replay.report.fail_if import Condition
     from kubenexus.sim.replay.runs import ReplayPlan, Result
@@ -28,6 +29,19 @@ def _shared_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--policy", "policies", multiple=True, metavar="NAME", help="May be given again; see above."),
         click.option("--config", type=_File, help="A configuration file, whose profiles are policies, too."),
         click.option("--seeds", default="42", show_default=True, metavar="N[-N][,...]", help="One run for each."),
+        click.option(
+            "--order",
+            "orders",
+            multiple=True,
+            type=click.Choice(["first-fit", "fifo", "backfill"]),
+            help="Of jobs that wait: smaller ones pass (the default), none does, or those that do not delay the first "
+            "one. May be given again.",
+        ),
+        click.option(
+            "--estimates",
+            metavar="right|learned|N",
+            help="What jobs declare about their runtime: the truth, nothing, or between an Nth of it and N times it.",
+        ),
         click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True),
         click.option("--against", metavar="NAME", help="A second policy, on the same arrivals: prints a comparison."),
         click.option("--html", type=_File, help="With --against: write the comparison here, as one page with charts."),
@@ -186,6 +200,8 @@ class _SharedOptions(NamedTuple):
     against: str | None
     html: Path | None
     conditions: tuple[str, ...]
+    orders: tuple[str, ...]
+    estimates: str | None
 
 
 def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
@@ -196,7 +212,7 @@ def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
     policies = _policies(wanted)
     try:
         conditions = _conditions(wanted)
-        _collect(results, plans, policies, wanted.config, _seeds(wanted.seeds), wanted.output)
+        _collect(results, plans, policies, wanted)
         interrupted = any(not each.complete for each in results)
     except KubeNexusError as error:
         raise click.ClickException(" ".join(str(error).split())) from None
@@ -260,19 +276,43 @@ def _collect(
     results: "list[Result]",
     plans: "Callable[[], list[ReplayPlan]]",
     policies: tuple[str, ...],
-    config: Path | None,
-    seeds: list[int],
-    output: str,
+    wanted: _SharedOptions,
 ) -> None:
     import msgspec
 
     from kubenexus.sim.replay.runs import run_all
 
+    seeds, orders, estimates = _seeds(wanted.seeds), _orders(wanted), _estimates(wanted)
     with _progress() as progress:
-        for result in run_all(plans(), policies, seeds, config=config, progress=progress):
+        for result in run_all(
+            plans(), policies, seeds, config=wanted.config, orders=orders, estimates=estimates, progress=progress
+        ):
             results.append(result)
-            if output == "json":
+            if wanted.output == "json":
                 click.echo(msgspec.json.encode(result.as_json()))
+
+
+def _orders(wanted: _SharedOptions) -> "tuple[Order, ...]":
+    from kubenexus.sim.replay.backfill_order import FIRST_FIT
+
+    orders = cast("tuple[Order, ...]", tuple(dict.fromkeys(wanted.orders)) or (FIRST_FIT,))
+    if wanted.against is not None and orders != (FIRST_FIT,):
+        raise click.UsageError("--against compares policies in the order first-fit; give --order without it")
+    return orders
+
+
+def _estimates(wanted: _SharedOptions) -> "Estimates | None":
+    """Returns what jobs declare; the truth with backfill."""
+    from kubenexus.sim.replay.backfill_order import Estimates
+
+    text = wanted.estimates or ("right" if "backfill" in wanted.orders else "")
+    if not text:
+        return None
+    if text in ("right", "learned"):
+        return Estimates(float(text == "right"))
+    if not text.isascii() or not text.isdecimal() or not 2 <= int(text[:6]) <= 1000:
+        raise click.BadParameter(f"{text!r} is not right, learned or a number from 2 to 1000", param_hint="--estimates")
+    return Estimates(float(text))
 
 
 def _seeds(text: str) -> list[int]:

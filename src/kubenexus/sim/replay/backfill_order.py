@@ -22,6 +22,7 @@ from kubenexus.sim.replay.traces.trace import Trace, TraceJob
 from kubenexus.sim.replay.waiting_jobs import WaitingJob
 
 Order = Literal["first-fit", "fifo", "backfill"]
+FIRST_FIT: Final[Order] = "first-fit"
 MAX_TRIED: Final = 200  # waiting jobs behind the first that are looked at whenever something ends or comes
 DEPTH: Final = 2000  # of the queue
 UNBOUNDED: Final = BackfillSettings(ahead=30 * 86_400.0, late=math.inf, longest=math.inf)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.replay.backfill_order import FIRST_FIT, Estimates, Order
 from kubenexus.sim.replay.cluster import ReplayCluster, ledger_of
 from kubenexus.sim.replay.fill import fill
 from kubenexus.sim.replay.policies.named import policy_plugins
@@ -39,10 +41,15 @@ def run_all(
     seeds: Sequence[int],
     *,
     config: Path | None = None,
+    orders: Sequence[Order] = (FIRST_FIT,),
+    estimates: Estimates | None = None,
     progress: Callable[[str, int], Progress] = lambda name, jobs: lambda done: None,
 ) -> Iterator[Result]:
     """Yields the result of each run. Ends after one that was interrupted. Raises KubeNexusError for an unknown policy
     before the first run.
+
+    `orders` are those of jobs that wait, and `estimates` what jobs declare; both need jobs that end. A run of another
+    order than first-fit has it behind the name of its policy.
 
     `progress` is called for each run with its name and its number of jobs; what it returns, with jobs that are done.
     """
@@ -51,11 +58,18 @@ def run_all(
     for plan in plans:
         for seed in seeds:
             arrivals = plan.arrivals(plan.trace, seed)
-            for policy in policies:
-                report = progress(f"{plan.trace.name} {policy} {seed}", len(arrivals.jobs))
+            if orders != (FIRST_FIT,) and not arrivals.has_departures:
+                raise KubeNexusError(f"trace {plan.trace.name}: no job ends, so there is no order of waiting jobs")
+            arrivals = arrivals if estimates is None else estimates.apply(arrivals)
+            for policy, order in [(policy, order) for policy in policies for order in orders]:
+                name = policy if order == FIRST_FIT else f"{policy} {order}"
+                report = progress(f"{plan.trace.name} {name} {seed}", len(arrivals.jobs))
                 cluster = ReplayCluster(plan.ledger(), policy_plugins(policy, plan.trace, seed, config))
-                run = play if arrivals.has_departures else fill
-                result: Result = run(arrivals, cluster, policy=policy, seed=seed, progress=report)
+                result: Result
+                if arrivals.has_departures:
+                    result = play(arrivals, cluster, policy=name, seed=seed, order=order, progress=report)
+                else:
+                    result = fill(arrivals, cluster, policy=name, seed=seed, progress=report)
                 yield result
                 if not result.complete:
                     return

@@ -143,7 +143,21 @@ class TimelineResult(msgspec.Struct, gc=False):
             "digest": self.digest,
             "decisions_per_s": self.decisions_per_s,
         }
+        if self.heads:
+            line["expected_starts"] = self.expected_starts()
         return line if self.complete else {**line, "complete": False}
+
+    def expected_starts(self) -> dict[str, float]:
+        """Returns how late jobs were that had an expected start: their number, those that were late, by how many
+        seconds at most, and by how many times the longest expected runtime of the pods that ran."""
+        late = [each.started - each.promised for each in self.heads]
+        times = [lateness / each.longest for each, lateness in zip(self.heads, late, strict=True) if each.longest]
+        return {
+            "jobs": len(late),
+            "late": sum(each > 1.0 for each in late),
+            "latest": round(max(late), 1),
+            "latest_in_runtimes": round(max(times, default=0.0), 3),
+        }
 
 
 def size_name(job: TraceJob) -> str:

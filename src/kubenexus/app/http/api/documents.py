@@ -13,7 +13,8 @@ class Document(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 class JobDocument(Document, frozen=True):
     """A job that waits, or whose binds are under way. `state` is active, backoff, unschedulable, gated or in flight.
-    `why` is the last refusal of a job like it, or what keeps it from being tried."""
+    `why` is the last refusal of a job like it, or what keeps it from being tried. `expected_start` is known for the
+    first job that lacks capacity, if the ends of other pods tell (docs/backfill.md)."""
 
     name: str
     namespace: str
@@ -26,6 +27,7 @@ class JobDocument(Document, frozen=True):
     attempts: int
     since: str
     why: str = ""
+    expected_start: str = ""
 
 
 class QueueDocument(Document, frozen=True):

@@ -1,6 +1,7 @@
 """Pages of what is known: jobs, queues and nodes. Called in a copy of the process (`state_copies`)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -39,7 +40,9 @@ def jobs_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
     """Returns the jobs in the queue, by name."""
     jobs = [each for each in scheduler.queue.jobs() if query.namespace in ("", each.job.namespace)]
     some, after = page_of(jobs, lambda each: each.job.key, query)
-    return msgspec.json.encode(JobPage(tuple([job_document(each) for each in some]), after))
+    reservations = [scheduler.loop.reservations.held(name) for name in scheduler.planners]
+    starts = {held.gang: held.starts_at for held in reservations if held is not None and held.is_timed}
+    return msgspec.json.encode(JobPage(tuple([job_document(each, starts) for each in some]), after))
 
 
 def queues_page(scheduler: "Scheduler", query: PageQuery) -> bytes:
@@ -71,7 +74,8 @@ def page_of(things: Iterable[T], name: Callable[[T], str], query: PageQuery) -> 
     return some, name(some[-1]) if len(left) > len(some) else ""
 
 
-def job_document(queued: QueuedJob) -> JobDocument:
+def job_document(queued: QueuedJob, starts: Mapping[str, float] = MappingProxyType({})) -> JobDocument:
+    """Returns the document of a job. `starts` has by key when jobs are expected to start."""
     job, state = queued.job, queued.state
     refusal = None if queued.job_class is None else queued.job_class.decision
     verdict = queued.gate_verdict or queued.hold
@@ -90,6 +94,7 @@ def job_document(queued: QueuedJob) -> JobDocument:
         queued.attempts,
         as_time(queued.added_at),
         why,
+        as_time(starts[job.key]) if job.key in starts else "",
     )
 
 
