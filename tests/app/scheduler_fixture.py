@@ -203,7 +203,12 @@ def scheduler_test(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]]
 
 def in_real_town(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], patience: float = 20) -> None:
     """With sockets and threads. `patience` in seconds only ends what would hang."""
-    asyncio.run(asyncio.wait_for(_lived(life), patience))
+
+    async def limited() -> None:
+        async with asyncio.timeout(patience):
+            await _lived(life)
+
+    asyncio.run(limited())
 
 
 async def _lived(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], config: str = CONFIG) -> None:

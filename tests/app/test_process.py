@@ -98,7 +98,8 @@ def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peac
             running = asyncio.ensure_future(process.run())
             await asked.wait()
             process.stop()
-            await asyncio.wait_for(running, 20)
+            async with asyncio.timeout(20):
+                await running
 
     asyncio.run(life())
 

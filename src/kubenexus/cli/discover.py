@@ -140,7 +140,8 @@ async def _run(name: str, root: Path, kubelet_config: Path | None, interval: flo
             if options["once"] or options["remove"]:
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await ended.wait()
     finally:
         await client.close()
 

@@ -63,7 +63,8 @@ class ForwardingRoutes:
             while lines := await stream.batch():
                 events = b"".join(line.rstrip() + b"\n\n" for line in lines if line.startswith((b"data: ", b":")))
                 if events:
-                    await asyncio.wait_for(response.write(events), WRITE_SECONDS)
+                    async with asyncio.timeout(WRITE_SECONDS):
+                        await response.write(events)
         except (ConnectionError, TimeoutError, KubeNexusError):
             if request.transport is not None:
                 request.transport.abort()

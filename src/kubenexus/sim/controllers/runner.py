@@ -37,4 +37,5 @@ async def _run(controllers: ControllerManager, clock: Clock, wake: asyncio.Event
         due = controllers.next_due()
         wait = MAX_WAIT if due is None else min(max(due - clock.now(), 0.0), MAX_WAIT)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(wake.wait(), wait)
+            async with asyncio.timeout(wait):
+                await wake.wait()

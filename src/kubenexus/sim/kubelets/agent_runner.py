@@ -88,7 +88,8 @@ class AgentRunner:
         if wait > 0:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(wait, MAX_WAIT))
+                async with asyncio.timeout(min(wait, MAX_WAIT)):
+                    await self._wake.wait()
 
     def _nudge(self) -> None:
         due = self.agents.work_queue.next_due()

@@ -202,7 +202,8 @@ class ApiRoutes(Generic[State]):
                 events = [b": nothing was decided\n\n"]
             if events:
                 try:
-                    await asyncio.wait_for(response.write(b"".join(events)), WRITE_SECONDS)
+                    async with asyncio.timeout(WRITE_SECONDS):
+                        await response.write(b"".join(events))
                 except TimeoutError:
                     raise ConnectionError from None
 
