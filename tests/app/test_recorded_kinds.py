@@ -12,6 +12,7 @@ from kubenexus.app.recording.recorded_ledger import RecordedGroups, RecordedLedg
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.recording.segments import SegmentWriter, read_entries, segment_files
 from kubenexus.explain.replay_recording import entries_of, replay
+from kubenexus.state.demand import Demand, DemandShape, SlotDemand
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import KINDS, apply_object
 from kubenexus.state.pod_group_store import PodGroupStore
@@ -82,3 +83,15 @@ def test_an_object_of_each_kind_is_recorded_when_it_comes_and_when_it_goes(tmp_p
     said = [(entry.operation, entry.about) for entry in entries if entry.operation in ("seen", "gone")]
     assert said == ([] if kind in NOT_RECORDED else [("seen", kind), ("gone", kind)])
     assert replay(entries_of(segment_files(tmp_path)), Ledger(), {}).decisions == 0
+
+
+def test_a_demand_is_recorded_and_a_later_file_begins_with_it(tmp_path: Path) -> None:
+    ledger, recorder = recorded_ledger(tmp_path)
+    demand = Demand(1, ((DemandShape(1000, 1, 1000, ("A100",)), 1.0),), (SlotDemand(8, 1000, 12, 9, 500),))
+    ledger.set_demand(demand)
+    recorder._begin()
+    recorder.close()
+    for file in segment_files(tmp_path):
+        replayed = Ledger()
+        replay(entries_of([file]), replayed, {})
+        assert replayed.nodes.demand == demand

@@ -56,6 +56,7 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
         "NodeResourcesBalancedAllocation",
         "NodeResourcesFit",
         "PodTopologySpread",
+        "ResourceFragmentationScore",
         "ResourceReservation",
         "TenantHardwareAffinityScore",
         "VolumeBinding",

@@ -67,6 +67,7 @@ from kubenexus.observe import logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
+from kubenexus.plan.demand_learner import DemandLearner
 from kubenexus.plan.node_backoff import NodeBackoff
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
@@ -223,6 +224,7 @@ class Scheduler:
             resource_reservations=self.resource_reservations,
             drivers=drivers,
             preemption=self.preemption,
+            demand=DemandLearner([name for name, each in self.planners.items() if each.profile_plugins.reads_demand]),
             pod_reporter=self.pod_reporter,
             tenant_usage=self.tenant_usage,
             metrics=self.metrics,

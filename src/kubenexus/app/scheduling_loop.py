@@ -33,6 +33,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.demand_learner import DemandLearner
 from kubenexus.plan.device_outcomes import DeviceResults, device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
@@ -82,6 +83,7 @@ class SchedulingLoop:
         resource_reservations: ReservationController,
         drivers: DriverReservations,
         preemption: PreemptionExecutor,
+        demand: DemandLearner,
         pod_reporter: PodReporter,
         tenant_usage: TenantUsage,
         metrics: Metrics,
@@ -94,7 +96,7 @@ class SchedulingLoop:
         on_refused: Callable[[Job, Decision], None] | None = None,
     ) -> None:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
-        self._preemption = preemption
+        self._preemption, self._demand = preemption, demand
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
         self.resource_reservations, self._drivers = resource_reservations, drivers
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
@@ -301,6 +303,7 @@ class SchedulingLoop:
             self._refused(attempt, decision, began)
             if self._on_refused is not None:
                 self._on_refused(attempt.job, decision)
+        self._demand.decided(job, self._ledger, placed=decision.placed)
 
     def _submit(self, attempt: SchedulingAttempt, job: Job, decision: Decision, began: float) -> None:
         """Writes the placements into the ledger and starts the binds. `job` is the attempt's, without nodes that it

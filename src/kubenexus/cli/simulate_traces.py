@@ -60,8 +60,7 @@ def _shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _POLICIES = """
     A policy is `shipped` (the profile of a scheduler without configuration), `kube-scheduler`, one of the FGD paper
-    (`fgd`, `bestfit`, `dotprod`, `packing`, `clustering`, `random`), `expected-fill`, an experiment, or a profile of
-    --config by its schedulerName.
+    (`fgd`, `bestfit`, `dotprod`, `packing`, `clustering`, `random`), or a profile of --config by its schedulerName.
 
     Exit code 1: something is wrong with the input; 3: a condition of --fail-if holds; 130: interrupted, what was
     finished is printed.

@@ -159,6 +159,13 @@ class WorkloadAwareScoringArgs(Args):
     gpu_weight: Int64 = 30
 
 
+class ResourceFragmentationScoreArgs(Args):
+    """byDemand: whether what pods are expected to ask for decides, once enough pods with GPUs were placed."""
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    by_demand: bool = True
+
+
 class TenantHardwareAffinityScoreArgs(Args):
     """Which GPUs tenants prefer, and which they may use. Tiers of tenants are gold, silver and bronze; of hardware
     premium, standard and economy.
@@ -320,6 +327,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         KueueArgs,
         WorkloadAwareScoringArgs,
         TenantHardwareAffinityScoreArgs,
+        ResourceFragmentationScoreArgs,
     )
 }
 

@@ -293,4 +293,5 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, FieldPath], None]]] = {
     kinds.KueueArgs: lambda args, place: None,
     kinds.WorkloadAwareScoringArgs: validate_placement_args.workload_aware,
     kinds.TenantHardwareAffinityScoreArgs: validate_placement_args.tenant_hardware,
+    kinds.ResourceFragmentationScoreArgs: lambda args, place: None,
 }

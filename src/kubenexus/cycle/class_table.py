@@ -73,7 +73,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False, kw_only=True):
     score_error: Verdict | None = None
     built: bool = False
     for_members: bool = False  # whether scores are those for a job with other members (`repair.refresh_for_job`)
-    marks: tuple[int, int, int, int] = (0, 0, 0, 0)  # of the change logs and versions, as of the last refresh
+    marks: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)  # of the change logs and versions, as of the last refresh
     cached_diagnosis: tuple[tuple[int, int], Diagnosis] | None = None
 
     @classmethod

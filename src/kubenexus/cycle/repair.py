@@ -32,7 +32,13 @@ class Change(enum.Enum):
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
     """Brings the table up to the state of the columns. If a filter fails, `table.rejection` is an error."""
-    marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version, columns.claims.mark)
+    marks = (
+        columns.node_changes.mark,
+        columns.usage_changes.mark,
+        columns.cluster_version,
+        columns.claims.mark,
+        columns.demand_version,
+    )
     if table.built and table.marks == marks:
         return
     try:
@@ -83,6 +89,8 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
         _stretch(table, columns.size)
     if table.marks[2] != columns.cluster_version:
         _redo_cluster(table, columns)
+    if table.marks[4] != columns.demand_version:
+        _redo_demand(table, columns)
     if len(of_node):
         _repair(table, columns, of_node, Change.NODE)
     rows = of_usage[~np.isin(of_usage, of_node)] if len(of_node) and len(of_usage) else of_usage
@@ -128,6 +136,18 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
                 table.work.rows += columns.size
                 changed = True
     if changed:
+        table.select_usage_columns()
+        table.rebuild_ranks(columns)
+
+
+def _redo_demand(table: ClassTable, columns: NodeColumns) -> None:
+    """Calls the plugins that depend on what pods are expected to ask for, for all rows."""
+    view = Nodes(columns)
+    concerned = [score for score in table.scores if score.traits.demand]
+    for score in concerned:
+        table.work.rows += columns.size
+        table.ask_score(score, view)
+    if concerned:
         table.select_usage_columns()
         table.rebuild_ranks(columns)
 

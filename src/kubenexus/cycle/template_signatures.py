@@ -83,7 +83,9 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         own: Any = _owner(owner)
     else:
         own = tuple([_owner(each) for each in owners[:_MAX_OWNERS]])
-    return columns.tenants.of(pod), labels, annotations, own, columns.device_class_resources
+    demand = columns.demand
+    on_gpu_nodes = demand is not None and demand.on_gpu_nodes
+    return columns.tenants.of(pod), labels, annotations, own, columns.device_class_resources, on_gpu_nodes
 
 
 def _owner(owner: OwnerReference) -> tuple[str, str, bool]:

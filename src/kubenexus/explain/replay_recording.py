@@ -23,6 +23,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.gang.backtracking import member_record
 from kubenexus.plan.gang.reservation import Reservation
+from kubenexus.state.demand import Demand
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import KINDS, apply_object
 from kubenexus.state.pods import PodRecord
@@ -128,6 +129,7 @@ class _Replay:
             "landed": lambda e: _ignored(self._ledger.preemptions.end(e.about, PreemptionEnd.LANDED)),
             "read": lambda e: _ignored(self._ledger.read_devices(msgspec.msgpack.decode(e.content, type=int | None))),
             "contradict": lambda e: _ignored(self._ledger.contradict_numa(e.about)),
+            "demand": lambda e: self._ledger.set_demand(msgspec.msgpack.decode(e.content, type=Demand | None)),
             "forget": lambda e: _ignored(self._ledger.forget(e.about)),
             "ahead": self._reserved,
             "commit": self._commit,

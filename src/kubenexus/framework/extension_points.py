@@ -67,6 +67,7 @@ class Depends(enum.Flag):
     USAGE = enum.auto()  # the pods on the row: recomputed where a placement touched it
     CLUSTER = enum.auto()  # all nodes together, such as their number: recomputed when that changes
     FEASIBLE = enum.auto()  # which rows are feasible (`nodes.feasible`): recomputed when that set changes
+    DEMAND = enum.auto()  # what pods are expected to ask for (`nodes.columns.demand`): recomputed when that is set
     JOB = enum.auto()  # the job's other members: recomputed for each decision of a job that has some (`JobView`)
 
 

@@ -77,6 +77,7 @@ class PluginTraits(NamedTuple):
     feasible: bool = False
     repaired: bool = False  # called again for the rows where a pod was placed
     quiet: bool = False  # it signed nothing for the class, so the runtime does not call it
+    demand: bool = False
 
 
 class ClassPlugins(NamedTuple):
@@ -187,6 +188,11 @@ class ProfilePlugins:
         return [built[name] for name in names]
 
     @property
+    def reads_demand(self) -> bool:
+        """Whether a plugin depends on what pods are expected to ask for."""
+        return any(bool(getattr(plugin, "depends", Depends.NODE) & Depends.DEMAND) for plugin in self.plugins)
+
+    @property
     def reads(self) -> set[str]:
         return {*self._also_reads, *(field for plugin in self.plugins for field in plugin.reads)}
 
@@ -215,8 +221,8 @@ def _traits(plugin: Plugin) -> PluginTraits:
     scalar = bool(getattr(plugin, "supports_one_node", False))
     trusted = is_built_in(plugin)
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
-    feasible = bool(depends & Depends.FEASIBLE)
-    return PluginTraits(usage, cluster, job, scalar, trusted, implements(plugin, Stamped), feasible)
+    feasible, demand = bool(depends & Depends.FEASIBLE), bool(depends & Depends.DEMAND)
+    return PluginTraits(usage, cluster, job, scalar, trusted, implements(plugin, Stamped), feasible, demand=demand)
 
 
 def _filter_traits(plugin: Plugin, traits: PluginTraits) -> PluginTraits:
@@ -233,4 +239,7 @@ def _class_plugins(traits: PluginTraits, quiet: bool) -> PluginTraits:
     stamped = traits.stamped and not quiet
     repaired, job = traits.usage and not stamped and not quiet, traits.job and not quiet
     cluster, feasible = traits.cluster and not quiet, traits.feasible and not quiet
-    return traits._replace(stamped=stamped, repaired=repaired, quiet=quiet, job=job, cluster=cluster, feasible=feasible)
+    demand = traits.demand and not quiet
+    return traits._replace(
+        stamped=stamped, repaired=repaired, quiet=quiet, job=job, cluster=cluster, feasible=feasible, demand=demand
+    )

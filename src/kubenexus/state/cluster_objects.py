@@ -16,6 +16,7 @@ from kubenexus.api.workloads import (
     Service,
     StatefulSet,
 )
+from kubenexus.state.demand import Demand
 from kubenexus.state.devices.inventory import DeviceInventory
 from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.kueue_workloads import KueueWorkloads
@@ -125,6 +126,12 @@ class ClusterObjects:
     def remove_storage(self, kind: type[StorageObject], key: str) -> set[int]:
         """Removes a storage object. `key` is `namespace/name`, or the name alone of a kind without namespaces."""
         return self._storage(self.nodes.volumes.gone(kind, key))
+
+    def set_demand(self, demand: Demand | None) -> None:
+        """Sets what pods are expected to ask for; None: too little is known."""
+        self.nodes.demand = demand
+        self.nodes.demand_version += 1
+        self.generation += 1
 
     def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
         self.nodes.pods.upsert_namespace(name, labels)

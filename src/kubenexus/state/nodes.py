@@ -21,6 +21,7 @@ from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.store import ClaimStore
 from kubenexus.state.default_selectors import DefaultSelectors
+from kubenexus.state.demand import Demand
 from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices.columns import DeviceColumns
 from kubenexus.state.footprint import Footprint
@@ -71,6 +72,8 @@ class NodeColumns:
         self.volumes = VolumeStore(self.row_of, self.capacity)
         self.claims = ClaimStore(self.row_of)
         self.derived = DerivedColumns()
+        self.demand: Demand | None = None  # None: too little is known
+        self.demand_version = 0
         self.cordoned_count = self.blocked_count = 0  # rows that are cordoned, and blocked
         self.device_class_resources: frozenset[str] = frozenset()
         self.node_changes = ChangeLog()

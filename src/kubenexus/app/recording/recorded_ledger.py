@@ -26,6 +26,7 @@ from kubenexus.api.workloads import (
 from kubenexus.app.recording.entries import Preempting, decode_entry, encode_entry
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.base.errors import Malformed
+from kubenexus.state.demand import Demand
 from kubenexus.state.kueue_workloads import KueueWorkloads
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import QUEUE
@@ -257,6 +258,10 @@ class RecordedLedger(Ledger):
     def contradict_numa(self, node: str) -> str:
         self._recorder.event("contradict", node)
         return super().contradict_numa(node)
+
+    def set_demand(self, demand: Demand | None) -> None:
+        self._recorder.event("demand", "", demand, place=("demand", ""))
+        super().set_demand(demand)
 
     # --- what this process decides ----------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from kubenexus.plan.gang.reservation import Reservation
 
 log = logs.get("recorder")
 # The order in which a file has the state, after the nodes.
-_ORDER = ("unlisted", "unreadable", "seen", "Pod", "hold", "reserve", "claim", "preempt")
+_ORDER = ("unlisted", "unreadable", "seen", "Pod", "hold", "reserve", "claim", "preempt", "demand")
 
 
 class RecordedState(Protocol):

@@ -25,10 +25,11 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.keys import tenant
 from kubenexus.base.arrays import IntColumn
-from kubenexus.framework.extension_points import AS_IS, Depends
+from kubenexus.framework.extension_points import Depends, Normalize
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.plugins.devices.demand.scoring import DemandScore
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import (
     DeviceRequest,
@@ -50,25 +51,29 @@ EXACT, IN_USE, SMALL_AND_WHOLE, FRESH_CARD = 100, 90, 40, 50
 MIN_ISLAND: Final = 4  # GPUs of an island that is kept whole
 MAX_BREAKING: Final = 2  # GPUs of a pod that gets no points for a whole island
 _NO_GPUS: Final = 0  # signed for pods without GPUs; the negative rank of the tenant for those with claims alone
+_BY_DEMAND: Final = 100  # signed for pods without GPUs where the demand for GPUs counts for them: above every rank
 _NOTHING_BEGUN: Final = 1 << 20  # a share that no device has left
 
 
 class ResourceFragmentationScore:
     name = "ResourceFragmentationScore"
     reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
-    depends = Depends.USAGE
+    depends = Depends.USAGE | Depends.DEMAND
     filter_depends = Depends.NODE
-    normalize = AS_IS
+    normalize = Normalize("points")  # by demand there are more than 100
     supports_one_node = True
     signs_template = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        pass
+        self._by_demand = DemandScore() if args.get("byDemand", True) else None
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         if needs_of(pod) is not None:
             return RANKS[tier_of(pod, nodes)]
-        return -RANKS[tier_of(pod, nodes)] if may_claim_devices(pod, nodes) else _NO_GPUS
+        if may_claim_devices(pod, nodes):
+            return -RANKS[tier_of(pod, nodes)]
+        demand = nodes.demand
+        return _BY_DEMAND if self._by_demand is not None and demand is not None and demand.on_gpu_nodes else _NO_GPUS
 
     def ignores_usage(self, signed: Any) -> bool:
         """Whether the results for a class depend on the nodes alone: those for pods without GPUs do."""
@@ -90,7 +95,12 @@ class ResourceFragmentationScore:
         return {}
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        requests = requests_of(pod)
+        requests, demand = requests_of(pod), nodes.columns.demand
+        if self._by_demand is not None and demand is not None and pod.signed.get(self.name, _NO_GPUS) > _NO_GPUS:
+            request = requests[0] if requests else None
+            if isinstance(nodes, OneNode):
+                return self._by_demand.score_row(pod, request, nodes, demand)
+            return self._by_demand.score(pod, request, nodes, demand)
         if isinstance(nodes, OneNode):
             return self._score_row(requests, nodes)
         if not requests and not nodes.columns.devices.count:

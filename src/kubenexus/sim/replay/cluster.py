@@ -9,6 +9,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.demand_learner import DemandLearner
 from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.sim.replay.objects import JobObjects, node_object
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, TraceJob, TraceNode
@@ -24,6 +25,7 @@ class ReplayCluster:
         self.ledger = ledger
         self.planner = Planner(plugins)
         self._objects = JobObjects(plugins.profile.name)
+        self._demand = DemandLearner([plugins.profile.name] if plugins.reads_demand else [])
         self.decisions = 0
         self._digest = hashlib.blake2b(digest_size=8)
         # GPUs in thousandths: all, and those that pods held at the start.
@@ -45,6 +47,7 @@ class ReplayCluster:
             commit(decision, made, self.ledger, now)
             for placement in decision.placements:
                 self._digest.update(f"{placement.pod} {placement.node}\n".encode())
+        self._demand.decided(made, self.ledger, placed=decision.placed)
         return decision
 
     def end(self, decision: Decision) -> None:

@@ -20,8 +20,7 @@ from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.taint_toleration import TaintToleration
 from kubenexus.sim.replay.objects import size_of
 from kubenexus.sim.replay.policies.clustering import Clustering
-from kubenexus.sim.replay.policies.expected_fill import ExpectedFill
-from kubenexus.sim.replay.policies.fgd import FGD, mix_of, target_workload
+from kubenexus.sim.replay.policies.fgd import FGD, target_workload
 from kubenexus.sim.replay.policies.random_node import RandomNode
 from kubenexus.sim.replay.policies.simple import BestFit, DotProd, Packing
 from kubenexus.sim.replay.traces.trace import Trace
@@ -36,7 +35,7 @@ _FILTERS: Final = (
     NodeResourcesFit,
     DeviceFit,
 )
-_OWN: Final[dict[str, Factory]] = built_in_table([FGD, RandomNode, BestFit, DotProd, Packing, Clustering, ExpectedFill])
+_OWN: Final[dict[str, Factory]] = built_in_table([FGD, RandomNode, BestFit, DotProd, Packing, Clustering])
 Arguments = Callable[[Trace, int], dict[str, Any]]
 
 
@@ -65,7 +64,6 @@ PAPER_POLICIES: Final[Mapping[str, PaperPolicy]] = {
     "dotprod": PaperPolicy(DotProd),
     "packing": PaperPolicy(Packing),
     "clustering": PaperPolicy(Clustering, lambda trace, _: {"sizes": _sizes(trace)}),
-    "expected-fill": PaperPolicy(ExpectedFill, lambda trace, _: {"shapes": mix_of(trace)}, names_gpus=True),
     "random": PaperPolicy(RandomNode, lambda _, seed: {"seed": seed}, names_gpus=True),
 }
 SHIPPED, KUBE_SCHEDULER = "shipped", "kube-scheduler"

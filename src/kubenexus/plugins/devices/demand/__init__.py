@@ -1,0 +1,1 @@
+"""The demand-driven form of ResourceFragmentationScore."""

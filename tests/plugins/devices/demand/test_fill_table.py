@@ -1,0 +1,112 @@
+"""The table of expected idle GPU against a recursion in plain Python."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from kubenexus.plugins.devices.demand.expected_idle import FillTables, Wanted, after_pod, after_pod_on_row
+from kubenexus.plugins.devices.demand.fill_table import (
+    CPU_UNIT,
+    FULL,
+    P_END,
+    PAIR_OF,
+    PAIRS,
+    UNIT,
+    CoarseShape,
+    coarse,
+    fill_values,
+)
+from kubenexus.state.demand import Demand, DemandShape
+
+ONE, PART, TWO = CoarseShape(2, 1, FULL, 0.5), CoarseShape(2, 1, 7, 0.3), CoarseShape(8, 2, FULL, 0.1)
+SHAPES = (ONE, PART, TWO, CoarseShape(20, 8, FULL, 0.1))
+
+
+def expected_idle(shapes: tuple[CoarseShape, ...], cpu: int, whole: int, begun: tuple[int, ...]) -> float:
+    """The mean idle GPU, in units, of a node that gets pods of these shapes until it ends."""
+
+    @cache
+    def value(cpu: int, whole: int, begun: tuple[int, ...]) -> float:
+        idle = whole * FULL + sum(begun)
+        total, weight = P_END * idle, P_END
+        for shape in shapes:
+            if shape.cpu > cpu:
+                continue
+            if shape.units == FULL:
+                if whole >= shape.gpus:
+                    total += shape.share * value(cpu - shape.cpu, whole - shape.gpus, begun)
+                    weight += shape.share
+                continue
+            fitting = [left for left in begun if left >= shape.units]
+            if not fitting and not whole:
+                continue
+            kept = list(begun)
+            if fitting:
+                kept.remove(min(fitting))
+            left = sorted([*kept, (min(fitting) if fitting else FULL) - shape.units], reverse=True)
+            then = value(cpu - shape.cpu, whole - (not fitting), tuple(left[:2]))
+            total += shape.share * (then + sum(left[2:]))
+            weight += shape.share
+        return total / weight
+
+    return value(cpu, whole, begun)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "whole", "begun"),
+    [(0, 8, (0, 0)), (10, 1, (0, 0)), (6, 2, (13, 6)), (32, 8, (0, 0)), (15, 3, (19, 2)), (1, 0, (10, 10))],
+)
+def test_the_table_is_the_mean_over_all_futures(cpu: int, whole: int, begun: tuple[int, int]) -> None:
+    found = fill_values(SHAPES)[whole * PAIRS + PAIR_OF[begun], cpu]
+    assert found == pytest.approx(expected_idle(SHAPES, cpu, whole, begun) * UNIT, rel=1e-4)
+
+
+def test_a_table_for_small_nodes_has_the_same_values() -> None:
+    assert np.array_equal(fill_values(SHAPES, 2)[: 3 * PAIRS], fill_values(SHAPES)[: 3 * PAIRS])
+
+
+def test_pods_without_gpus_take_cpu_that_gpus_need() -> None:
+    without_gpus = CoarseShape(4, 0, 0, 0.5)
+    assert fill_values((*SHAPES, without_gpus))[8 * PAIRS, 32] > fill_values(SHAPES)[8 * PAIRS, 32]
+
+
+@pytest.mark.parametrize("shapes", [(), (CoarseShape(4, 0, 0, 1.0),), (CoarseShape(999, 1, FULL, 1.0),)])
+def test_all_that_no_shape_can_use_stays_idle(shapes: tuple[CoarseShape, ...]) -> None:
+    assert fill_values(shapes)[3 * PAIRS + PAIR_OF[4, 2], 10] == pytest.approx(3000 + 6 * UNIT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rounded"),
+    [
+        ((1500, 1, 460), (1, 1, 10)),
+        ((8000, 4, 1000), (4, 4, FULL)),
+        ((100, 0, 0), (1, 0, 0)),
+        ((CPU_UNIT + 1, 1, 1000), (2, 1, FULL)),
+    ],
+)
+def test_shapes_are_rounded_up(asked: tuple[int, int, int], rounded: tuple[int, int, int]) -> None:
+    assert coarse(*asked, 0.5)[:3] == rounded
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left", "then"),
+    [
+        pytest.param(Wanted(0, 2, 1000), [1000, 1000, 300], [300, 0, 0], id="whole GPUs are taken from whole ones"),
+        pytest.param(Wanted(0, 1, 200), [1000, 700, 300], [1000, 700, 100], id="a part fills up the fullest"),
+        pytest.param(Wanted(0, 1, 500), [1000, 1000, 300], [1000, 500, 300], id="a part begins a GPU if it must"),
+        pytest.param(Wanted(0, 0, 0), [1000, 0, 0], [1000, 0, 0], id="a pod without GPUs takes none"),
+        pytest.param(Wanted(0, 8, 1000), [1000, 0, 0], [0, 0, 0], id="more than there are"),
+    ],
+)
+def test_what_is_left_after_a_pod(wanted: Wanted, left: list[int], then: list[int]) -> None:
+    assert after_pod_on_row(wanted, left) == then
+    assert after_pod(wanted, np.array(left)[:, None])[:, 0].tolist() == then
+
+
+def test_a_type_has_the_table_of_the_shapes_that_may_run_there() -> None:
+    any_type, t4_only = DemandShape(4000, 1, 1000), DemandShape(4000, 1, 1000, ("T4",))
+    tables = FillTables(Demand(1, ((any_type, 0.001), (t4_only, 0.999)), types=(("T4", 2), ("V100", 2))))
+    left = [1000, 1000, 0]
+    there, elsewhere = (tables.expected_of_row(tables.code_of(name), 16_000, left) for name in ("T4", "V100"))
+    assert there < elsewhere == tables.expected_of_row(tables.code_of("not known"), 16_000, left)
