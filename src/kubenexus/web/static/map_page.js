@@ -99,6 +99,11 @@ export function show(main, context) {
   async function update() {
     const map = await get("map", { namespace: context.namespace }, context.signal);
     performance.mark("update-start");
+    const first = !view.map, tenants = new Set(map.owners.map((owner) => owner.tenant));
+    if (first && tenants.size < 2) {
+      view.by = "job"; // one colour would show nothing
+      kinds[1].querySelector("input").checked = true;
+    }
     view.set(map);
     drawStats();
     drawLegend();
