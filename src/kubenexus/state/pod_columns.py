@@ -122,6 +122,10 @@ class PodColumns:
         """Returns expected ends by slot, in which terminating pods end at `at`."""
         return np.where(self._leaving[: self._size], at, ends[: self._size])
 
+    def is_terminating(self, slots: Any) -> Any:
+        """Returns which of these slots' pods terminate."""
+        return self._leaving[slots]
+
     @property
     def terminating(self) -> list[int]:
         """The slots of pods that count on rows and terminate."""

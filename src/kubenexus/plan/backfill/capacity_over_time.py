@@ -37,25 +37,27 @@ class CapacityOverTime:
         slots = slots[np.argsort(ends[slots], kind="stable")]
         self.times, self._rows = ends[slots], rows[slots]
         self._kinds = columns.pods.victims.kind[slots]
+        # By resource and by class, as they are first used: each is read at every step of the bisection.
+        self._amounts: dict[str, Any] = {}
+        self._open: dict[int, Any] = {}
 
     def free(self, resource: str, count: int) -> Any:
         """Returns what is free of a resource on each row after the first `count` ends."""
         free = allocatable_rows(resource, self._view) - self._view.used(resource)
         if not count:
             return free
-        amounts = self._columns.pods.victims.kinds.amounts(resource)[self._kinds[:count]]
+        amounts = self._amounts.get(resource)
+        if amounts is None:
+            amounts = self._amounts[resource] = self._columns.pods.victims.kinds.amounts(resource)[self._kinds]
         size = self._columns.size
-        return free + np.bincount(self._rows[:count], weights=amounts, minlength=size)[:size].astype(np.int64)
-
-    def releases(self, resource: str, rows: Any) -> tuple[Any, Any]:
-        """Returns when pods on these rows end, and how much of a resource each frees."""
-        here = rows[self._rows]
-        amounts = self._columns.pods.victims.kinds.amounts(resource)[self._kinds[here]]
-        return self.times[here], amounts
+        return free + np.bincount(self._rows[:count], weights=amounts[:count], minlength=size)[:size].astype(np.int64)
 
     def capacity(self, member_class: MemberClass, count: int, taken: dict[str, Any] | None = None) -> Any:
         """Returns how many members each row takes after the first `count` ends, beside what is `taken` there."""
-        capacity: Any = np.where(open_rows(member_class, self._columns), UNLIMITED, 0)
+        rows = self._open.get(id(member_class))
+        if rows is None:
+            rows = self._open[id(member_class)] = open_rows(member_class, self._columns)
+        capacity: Any = np.where(rows, UNLIMITED, 0)
         for name, amount in member_amounts(member_class, self._columns).items():
             free = self.free(name, count)
             if taken and name in taken:

@@ -7,7 +7,6 @@ now                       starts_at
  ├───────────────────────────┼──────▶   only beside what the first job needs: `Reservation.spare`
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -117,10 +116,8 @@ def with_spare(held: Reservation, columns: NodeColumns, now: float) -> Reservati
     first job waits for it, and others must not take its place. Amounts below 0 mean that pods came which the
     reservation does not hold back.
     """
-    pods = columns.pods
-    ends = pods.with_terminating(pods.expected_ends.ends(now, held.planned_at), -math.inf)
     rows = np.array([columns.row_of[node] for node in held.nodes if node in columns.row_of], np.int64)
-    freed = _Freed(columns, rows, ends, held.starts_at)
+    freed = _Freed(columns, rows, held, now)
     spare: dict[str, Mapping[str, int]] = {}
     for name in held.nodes:
         row = columns.row_of.get(name)
@@ -133,13 +130,14 @@ def with_spare(held: Reservation, columns: NodeColumns, now: float) -> Reservati
 class _Freed:
     """What is free on some rows at a time, summed for each resource at its first use."""
 
-    def __init__(self, columns: NodeColumns, rows: Any, ends: Any, at: float) -> None:
+    def __init__(self, columns: NodeColumns, rows: Any, held: Reservation, now: float) -> None:
         self._columns, self._view = columns, Nodes(columns)
         there = columns.pods.rows
         wanted = np.zeros(columns.size + 1, np.bool_)
         wanted[rows] = True
         slots = np.flatnonzero(wanted[there] & (there >= 0))
-        slots = slots[ends[slots] <= at]
+        ends = columns.pods.expected_ends.ends(now, held.planned_at, slots)
+        slots = slots[(ends <= held.starts_at) | columns.pods.is_terminating(slots)]
         self._rows, self._kinds = there[slots], columns.pods.victims.kind[slots]
         self._free: dict[str, Any] = {}
 

@@ -27,7 +27,6 @@ class ExpectedEnds:
     def __init__(self) -> None:
         self.memory = RuntimeMemory()
         self.runtime, self.since = np.full(64, np.inf), np.full(64, np.inf)
-        self.shortest = np.full(64, np.inf)  # seconds that one run of ten stays below
         self._outlived = np.zeros(64, np.bool_)
         self._records: dict[int, PodRecord] = {}  # by slot: pods that may have a runtime
         self._unknown: dict[int, None] = {}  # slots of those whose runtime is not known
@@ -36,7 +35,6 @@ class ExpectedEnds:
     def grow(self, capacity: int) -> None:
         self.runtime, self.since = grow(self.runtime, capacity, np.inf), grow(self.since, capacity, np.inf)
         self._outlived = grow(self._outlived, capacity)
-        self.shortest = grow(self.shortest, capacity, np.inf)
 
     def add(self, slot: int, record: PodRecord) -> None:
         if record.identity is None:
@@ -51,7 +49,6 @@ class ExpectedEnds:
         self._unknown.pop(slot, None)
         self.known -= bool(self.runtime[slot] < math.inf)
         self.runtime[slot], self._outlived[slot] = math.inf, False
-        self.shortest[slot] = math.inf
 
     def update(self, record: PodRecord) -> None:
         """Reads a record again that counts already: when its pod started."""
@@ -63,7 +60,7 @@ class ExpectedEnds:
         if estimate is None:
             self._unknown[slot] = None
         else:
-            self.runtime[slot], self.shortest[slot] = estimate.high, estimate.low
+            self.runtime[slot] = estimate.high
             self.known += 1
 
     # --- runs ------------------------------------------------------------------------------------------------------
@@ -97,20 +94,16 @@ class ExpectedEnds:
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def ends(self, now: float, as_of: float | None = None) -> Any:
+    def ends(self, now: float, as_of: float | None = None, slots: Any = slice(None)) -> Any:
         """Returns when each slot's pod is expected to end. A pod that has outlived its runtime is expected to take
-        twice as long, then four times; with `as_of` one that had by then, so that an end may have passed."""
-        since = np.where(np.isfinite(self.since), self.since, now)
-        runtime = np.maximum(self.runtime, 1.0)
+        twice as long, then four times; with `as_of` one that had by then, so that an end may have passed. `slots` are
+        the only ones that are wanted: 0.1 ms for 1,000 of 100,000, 4 ms for all."""
+        since, runtime = self.since[slots], np.maximum(self.runtime[slots], 1.0)
+        since = np.where(np.isfinite(since), since, now)
         with np.errstate(invalid="ignore"):
             elapsed = np.maximum((now if as_of is None else as_of) - since, 0.0) / runtime
             doublings = np.where(elapsed >= 1.0, np.floor(np.log2(np.maximum(elapsed, 1.0))) + 1.0, 0.0)
         return since + runtime * np.exp2(doublings)
-
-    def early_ends(self, now: float) -> Any:
-        """Returns when each slot's pod ends if it is one of the shortest of ten."""
-        since = np.where(np.isfinite(self.since), self.since, now)
-        return np.maximum(since + self.shortest, now)
 
 
 def _since(record: PodRecord) -> float:
