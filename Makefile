@@ -91,7 +91,8 @@ conformance: controlplane ## run Kubernetes' own scheduling specs against us (SC
 
 # The browser is Debian's; its driver brings none of its own.
 web-test: $(READY) ## walk the web page with Chromium at 20 and 5,000 nodes (WEB_PICTURES=docs/pictures: new screenshots)
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || apt-get install -y --no-install-recommends chromium
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 	$(PIP) install -r tests/browser/requirements.txt
 	$(PY) -m tests.browser $(WEB_PICTURES)
 

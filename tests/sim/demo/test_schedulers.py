@@ -1,14 +1,16 @@
 """Who places the pods: where kube-scheduler is looked for, and what is told of an act that it cannot play."""
 
 import asyncio
+import contextlib
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from kubenexus.sim.demo.demo_client import DemoClient
 from kubenexus.sim.demo.demo_run import DemoFailed, DemoOptions, DemoRun
-from kubenexus.sim.demo.schedulers import KUBE, ProgramNotFound, find_kube_scheduler
+from kubenexus.sim.demo.schedulers import KUBE, NONE, ProgramNotFound, find_kube_scheduler
 from kubenexus.sim.demo.steps import DemoStep
 
 
@@ -85,3 +87,16 @@ def test_an_act_that_does_not_come_true_says_what_was_expected_and_what_was_seen
     with pytest.raises(DemoFailed) as failed:
         asyncio.run(DemoRun(plan, lambda _: None).play())
     assert str(failed.value) == "act 2 (Waits) failed: expected better times, saw these after 0.1 s"
+
+
+def test_a_page_about_the_cluster_is_served_and_its_address_printed() -> None:
+    said, asked = list[str](), list[tuple[bool, str]]()
+
+    @contextlib.asynccontextmanager
+    async def page(kubeconfig: Path, scheduler: str) -> AsyncIterator[str]:
+        asked.append((kubeconfig.exists(), scheduler))
+        yield "http://127.0.0.1:1/web/#token=t"
+
+    asyncio.run(DemoRun(DemoOptions(nodes=4, scheduler=NONE, story=()), said.append, page=page).play())
+    assert asked == [(True, "")]
+    assert any("http://127.0.0.1:1/web/#token=t" in line for line in said)
