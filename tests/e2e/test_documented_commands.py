@@ -43,6 +43,7 @@ ELSEWHERE = {
     "kubenexus replay": "tests/app/test_recording.py",
     "kubenexus reserve": "tests/e2e/test_reservations.py",
     "kubenexus run": "tests/e2e/test_scheduling.py",
+    "kubenexus simulate philly": "tests/sim/replay/test_command.py",
     "kubenexus simulate scheduler-perf examples/workloads --label": "tests/sim/perf/test_upstream.py",
     "kubenexus simulate scheduler-perf path/to": "tests/e2e/test_upstream_workloads.py",
     "kubenexus top queues": "tests/e2e/test_queues.py",
