@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -80,7 +81,10 @@ class DemoRun:
             embedded = await stack.enter_async_context(
                 open_embedded_cluster(ServingOptions("127.0.0.1", plan.port), self._clock, rng, wanted)
             )
-            port = free_port() if self._page is not None and plan.scheduler == OURS else 0
+            answers = self._page is not None and plan.scheduler == OURS and shutil.which("openssl") is not None
+            port = (
+                free_port() if answers else 0
+            )  # without openssl there may be no certificate: the page reads the cluster
             scheduler = await stack.enter_async_context(scheduling(plan.scheduler, embedded.kubeconfig, port))
             await stack.enter_async_context(self._watched(embedded, rng))
             join = f"kubectl --server={embedded.served.address} get pods -o wide"

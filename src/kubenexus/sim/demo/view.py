@@ -35,7 +35,7 @@ def draw(state: ClusterState, caption: Caption, now: float, width: int, height: 
     """Returns lines within that width and height. `letters` draws bars with the letters of apps, for terminals without
     colours."""
     head = [_head(state, caption, now, width), _legend(letters), []]
-    tail = [[Span(caption.join, "dim")]]
+    tail: list[Line] = [[Span(line.strip(), "dim")] for line in caption.join.splitlines()]
     story = _story(caption, width)
     queue = _queue(state)
     capacity = height - len(head) - len(tail) - len(queue) - 2
