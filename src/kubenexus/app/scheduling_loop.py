@@ -393,7 +393,7 @@ class SchedulingLoop:
         """Returns how many rows all planners have evaluated so far."""
         size = self._ledger.nodes.count
         works = (planner.class_cache.work for planner in self._planners.values())
-        return sum(work.rows + work.beyond + work.builds * size for work in works)
+        return sum(work.rows + work.beyond + work.reported + work.builds * size for work in works)
 
     # --- waiting --------------------------------------------------------------------------------------------------
 

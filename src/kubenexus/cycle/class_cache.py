@@ -122,6 +122,8 @@ class ClassCache:
         if outdated:
             self._charge(cached, columns)
         self.work.rows += (columns.pods.compared - compared) * TERMS.pods // PER_ROW
+        for plugin in self.profile_plugins.reporting_work:
+            self.work.reported += plugin.take_work()
         classified = ClassifiedPod(pod, table, rejection=table.rejection)
         if table.node_names or (pod.spec.affinity is not None and self.profile_plugins.pins):
             self._pin(classified)

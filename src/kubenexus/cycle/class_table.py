@@ -36,14 +36,15 @@ _NO_RANKS: IntColumn = np.zeros(0, np.int64)
 class WorkCounter:
     """How many rows were computed, over all tables of a `ClassCache`. Tests and benchmarks read it.
 
-    `rows` counts rows computed because they changed, `beyond` those computed because a stamp moved. `failures` counts
-    decisions that a plugin failed, by its name.
+    `rows` counts rows computed because they changed, `beyond` those computed because a stamp moved, and `reported` is
+    what plugins report beyond that, in rows that would cost as much. `failures` counts decisions that a plugin failed,
+    by its name.
     """
 
-    __slots__ = ("beyond", "builds", "failures", "rows")
+    __slots__ = ("beyond", "builds", "failures", "reported", "rows")
 
     def __init__(self) -> None:
-        self.rows = self.beyond = self.builds = 0
+        self.rows = self.beyond = self.builds = self.reported = 0
         self.failures: Counter[str] = Counter()
 
 

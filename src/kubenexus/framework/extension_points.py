@@ -167,6 +167,15 @@ class Stamped(Plugin, Protocol):
 
 
 @runtime_checkable
+class ReportsWork(Plugin, Protocol):
+    """A plugin that is built in, and whose work depends on more than the number of rows."""
+
+    def take_work(self) -> int:
+        """Called in each decision. Returns the work since the last call, in rows of other plugins that cost as much:
+        half a microsecond. It counts towards the limits on gangs and on bursts of decisions."""
+
+
+@runtime_checkable
 class TouchedRows(Plugin, Protocol):
     """A Stamped plugin that can name the rows that a new stamp affects."""
 

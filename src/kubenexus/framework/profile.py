@@ -21,6 +21,7 @@ from kubenexus.framework.extension_points import (
     PreEnqueue,
     PreFilter,
     QueueSort,
+    ReportsWork,
     Score,
     Sign,
     SignsTemplateAndPod,
@@ -134,6 +135,7 @@ class ProfilePlugins:
         self.signing = {p.name for p in self.signs}
         self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
         self.stamped = [p for p in self.plugins if implements(p, Stamped)]
+        self.reporting_work = [p for p in self.plugins if implements(p, ReportsWork) and is_built_in(p)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
         # A plugin that is not built in may read a pod's name, or anything else.
         self.signs_by_content = all(self.traits[p.name].trusted for p in (*self.signs, *self.pins))

@@ -49,6 +49,11 @@ class PodPlacer:
         self._class_cache, self._upstream_reasons = class_cache, upstream_reasons
         self.depends_on_job = any(traits.job for traits in class_cache.profile_plugins.traits.values())
 
+    @property
+    def reported_work(self) -> int:
+        """What plugins reported of their own work so far, in rows."""
+        return self._class_cache.work.reported
+
     def place(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> PodResult:
         """Returns the best row for the pod among those of the mask `within`, or among all."""
         columns = snapshot.nodes

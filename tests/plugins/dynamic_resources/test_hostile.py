@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubenexus.app.report.object_warnings import log_object_warnings
 from kubenexus.base.errors import Malformed
 from kubenexus.plugins.dynamic_resources.pod_claims import pod_claims
 from kubenexus.testing.builders import a_pod
@@ -14,6 +15,7 @@ from tests.plugins.dynamic_resources.cluster import (
     a_request,
     a_slice,
     a_spec,
+    an_allocated_claim,
     devices,
 )
 
@@ -86,6 +88,20 @@ def generation(number: int, name: str, device: str, count: int = 1) -> Any:
             [generation(1, "old", "x"), generation(2, "new", "y")], [["d0"]], id="an old generation beside a new one"
         ),
         pytest.param([a_slice("s", [], pool="a")], [["d0"]], id="no devices at all"),
+        pytest.param(
+            [
+                a_slice(
+                    f"s{i}",
+                    [consuming(f"x{i}", f"set{1 - i}")],
+                    pool="a",
+                    sharedCounters=[counters(f"set{i}")],
+                    pool_fields={"resourceSliceCount": 2},
+                )
+                for i in range(2)
+            ],
+            [["d0"]],
+            id="counter sets and devices that need each other in a circle",
+        ),
     ],
 )
 def test_a_bad_pool_keeps_nothing_but_itself_from_allocation(things: list[Any], given: Any) -> None:
@@ -99,6 +115,39 @@ def test_two_drivers_may_name_their_pools_alike() -> None:
     cluster = a_cluster(a_slice("s", [a_device("d0")]), other)
     assert devices(cluster, a_spec(a_request(count=2))) == [["d0", "d0"]]
     assert devices(cluster, a_spec(a_request(count=3))) == ""
+
+
+def test_two_nodes_whose_pools_have_one_name_never_give_a_device_twice() -> None:
+    slices = [a_slice(f"s{node}", [a_device("d0"), a_device("d1")], node, pool="a") for node in ("n1", "n2")]
+    cluster = a_cluster(*slices, nodes={"n1": {}, "n2": {}})
+    assert devices(cluster, ONE, node="n2") == [["d0"]]
+    cluster.upsert_resource_claim(an_allocated_claim("taken", "d0", pool="a"))
+    assert [devices(cluster, ONE, node=node) for node in ("n1", "n2")] == [[["d1"]], [["d1"]]]
+
+
+def test_a_node_with_an_old_generation_of_a_pool_keeps_its_devices_to_itself() -> None:
+    old, new = (a_slice(f"s{i}", [a_device(f"d{i}")], f"n{i}", pool="a", pool_fields={"generation": i}) for i in (1, 2))
+    cluster = a_cluster(old, new, nodes={"n1": {}, "n2": {}})
+    assert devices(cluster, ONE, node="n2") == [["d2"]]
+
+
+def test_an_invalid_pool_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    same = [a_device("x"), a_device("x")]
+    cluster = a_cluster(a_slice("s", same, pool="a"), GOOD)
+    claims = cluster.nodes.claims
+    for _ in range(2):
+        devices(cluster, ONE)
+        cluster.upsert_resource_slice(a_slice("s", [*same, a_device("y")], pool="a"))
+    assert claims.take_warnings() == {"gpu.example.com/a": "duplicate device name"}
+    assert claims.take_warnings() == {}
+    cluster.remove_resource_slice("s")
+    cluster.upsert_resource_slice(a_slice("s", same, pool="a"))
+    devices(cluster, ONE)
+    log_object_warnings(cluster)
+    log_object_warnings(cluster)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Cannot allocate the devices of a pool: its ResourceSlices are invalid"
+    ]
 
 
 def test_an_amount_that_cannot_be_read_keeps_its_slice_out() -> None:

@@ -27,6 +27,8 @@ from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.transaction import Transaction
 
 _MAX_BACKTRACKING_MEMBERS = 48  # members up to which the search backtracks
+# Rows that plugins report of their own work: those that a placement may cost, and those that cost as much as another.
+_FREE_ROWS, _ROWS_OF_PLACEMENT = 600, 500
 _MAX_ROWS_BESIDE = 8  # rows of other members that are tried without backtracking
 
 
@@ -233,7 +235,9 @@ class BacktrackingSearch:
         return _with_claims(result, given[-1])
 
     def _place_one(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
+        before = self._pod_placer.reported_work
         result = self._pod_placer.place(pod, self._snapshot, self._view(results, size), within)
+        self._left -= max(0, self._pod_placer.reported_work - before - _FREE_ROWS) // _ROWS_OF_PLACEMENT
         if result.code is Code.ERROR:
             raise MemberError(result)
         return result

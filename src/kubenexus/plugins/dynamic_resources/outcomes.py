@@ -21,7 +21,7 @@ from kubenexus.plugins.dynamic_resources.counting import DeviceCounts, countable
 from kubenexus.plugins.dynamic_resources.pod_claims import score_of
 from kubenexus.plugins.dynamic_resources.results import allocations
 from kubenexus.plugins.dynamic_resources.row_states import RowStates, distinct
-from kubenexus.plugins.dynamic_resources.work import Work
+from kubenexus.plugins.dynamic_resources.work import Work, WorkMeter
 from kubenexus.state.nodes import NodeColumns
 
 _SPARE: Final = 4096  # outcomes that are kept beyond one for each row
@@ -46,8 +46,8 @@ _NOTHING, _LATER = Outcome(), Outcome(later=True)
 class ClaimOutcomes:
     """The outcomes of some claims. It hangs on a pod class."""
 
-    def __init__(self, claims: Sequence[CompiledClaim]) -> None:
-        self.claims = claims
+    def __init__(self, claims: Sequence[CompiledClaim], meter: WorkMeter | None = None) -> None:
+        self.claims, self._meter = claims, meter
         self._reads = _joint_reads(claims)
         self._countable = countable_requests(claims)
         self._counts = DeviceCounts(self._countable)
@@ -55,13 +55,13 @@ class ClaimOutcomes:
         self._columns: NodeColumns | None = None
         self._generation = 0
         self._outcomes: dict[tuple[int, int], Outcome] = {}
-        self._work = Work()
+        self._work = Work(meter)
 
     def refusals(self, rows: Rows, columns: NodeColumns) -> Iterator[tuple[Rows, Outcome]]:
         """Yields the positions in `rows` that have no devices for the claims, with the outcome that they share. Looks
         at as many rows that are new as one attempt may; the next call goes on with the others."""
         states = self._refreshed(columns)
-        self._work = Work()
+        self._work = Work(self._meter)
         left: Rows = np.arange(len(rows))
         if self._countable:
             enough, known = self._counts.decide(rows, states, self._work)
@@ -82,9 +82,9 @@ class ClaimOutcomes:
         enough = self._counts.decide_one(row, states) if self._countable else None
         if enough is not None:
             return None if enough else _NOTHING
-        outcome = self._known(row, states, columns, Work())
+        outcome = self._known(row, states, columns, Work(self._meter))
         if outcome.error:
-            outcome = self._search(row, states, columns, Work())
+            outcome = self._search(row, states, columns, Work(self._meter))
         return outcome if outcome.found is None else None
 
     def scores(self, rows: Rows, columns: NodeColumns) -> IntColumn:
@@ -97,9 +97,9 @@ class ClaimOutcomes:
     def allocations(self, row: int, columns: NodeColumns) -> list[AllocationResult] | str:
         """Returns the allocation of each claim on a row, or why there is none."""
         states = self._refreshed(columns)
-        outcome = self._known(row, states, columns, Work())
+        outcome = self._known(row, states, columns, Work(self._meter))
         if outcome.error:
-            outcome = self._search(row, states, columns, Work())
+            outcome = self._search(row, states, columns, Work(self._meter))
         if outcome.found is None:
             return outcome.error or outcome.elsewhere
         chosen = (choice.candidate for choices in outcome.found.choices for choice in choices)

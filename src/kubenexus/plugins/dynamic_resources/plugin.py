@@ -25,6 +25,7 @@ from kubenexus.plugins.dynamic_resources.extended_resources import extended_clai
 from kubenexus.plugins.dynamic_resources.hints import claim_changed
 from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome, Rows
 from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
+from kubenexus.plugins.dynamic_resources.work import ROWS, WorkMeter
 from kubenexus.plugins.label_rows import rows_matching
 from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.nodes import NodeColumns
@@ -52,7 +53,10 @@ class DynamicResources:
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        pass
+        self._meter = WorkMeter()
+
+    def take_work(self) -> int:
+        return self._meter.take() * ROWS
 
     # --- signature -------------------------------------------------------------------------------------------------
 
@@ -220,9 +224,8 @@ class DynamicResources:
                 specs.append((claim_mark(each.position), spec))
                 places.append((i, each.position))
         try:
-            given = ClaimOutcomes(compile_claims(specs, store.classes, most=MAX_TOGETHER)).allocations(
-                row, nodes.columns
-            )
+            together = compile_claims(specs, store.classes, most=MAX_TOGETHER)
+            given = ClaimOutcomes(together, self._meter).allocations(row, nodes.columns)
         except ClaimError as error:
             given = str(error)
         if isinstance(given, str):
@@ -331,7 +334,7 @@ class DynamicResources:
         if needed:
             specs.append((claim_mark(-1), extended_claim(pod.pod, needed, store.class_of_resource)[0]))
         try:
-            return ClaimOutcomes(compile_claims(specs, store.classes))
+            return ClaimOutcomes(compile_claims(specs, store.classes), self._meter)
         except ClaimError as error:
             return str(error)
 

@@ -13,18 +13,38 @@ from kubenexus.state.claims.device import PoolDevice, cel_device
 MAX_STEPS: Final = 20_000  # of one attempt, and of one search: an attempt ends with the search that exceeds it
 STATE: Final = 40  # for a state of a node, whatever its devices
 DEVICE: Final = 2  # for each of them
+ROWS: Final = 3  # of other plugins that cost as much as a step
+
+
+class WorkMeter:
+    """The steps that were spent since they were last taken, for all claims of a profile."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def add(self, steps: int) -> None:
+        self._steps += steps
+
+    def take(self) -> int:
+        """Returns the steps, and begins again with none."""
+        taken, self._steps = self._steps, 0
+        return taken
 
 
 class Work:
     """The steps that are left."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_meter", "left")
 
-    def __init__(self) -> None:
-        self.left = MAX_STEPS
+    def __init__(self, meter: WorkMeter | None = None) -> None:
+        self.left, self._meter = MAX_STEPS, meter
 
     def spend(self, steps: int) -> None:
         self.left -= steps
+        if self._meter is not None:
+            self._meter.add(steps)
 
     @property
     def spent(self) -> int:

@@ -122,6 +122,8 @@ class ClaimStore:
         self._rules = TaintRules()
         self._outdated: dict[str, None] = {}  # nodes whose pools were forgotten, in portions to be read again
         self._pools: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
+        self._invalid: dict[PoolId, str] = {}
+        self._warnings: dict[PoolId, str] = {}
 
     # --- objects ---------------------------------------------------------------------------------------------------
 
@@ -191,6 +193,8 @@ class ClaimStore:
         old = self._slices.pop(name, None)
         if old is not None:
             _take_out(self._by_pool, old.pool, name)
+            if old.pool not in self._by_pool:
+                self._invalid.pop(old.pool, None)
             if _node_of(old):
                 _take_out(self._on_node, _node_of(old), name)
             self._shared.pop(name, None)
@@ -319,8 +323,20 @@ class ClaimStore:
             return known[1]
         seen = map(self._rules.applied, (*self._on_node.get(node, {}).values(), *self._shared.values()))
         found = pools_of_node(seen, self._by_pool, node, labels, self._coder)
+        for pool in found:
+            self._note_validity(pool)
         self._pools[node] = (labels if self._shared else {}, found)
         return found
+
+    def _note_validity(self, pool: Pool) -> None:
+        """Collects a warning if the pool became invalid, or is so in another way. Other nodes may see it as valid."""
+        if pool.invalid and self._invalid.get(pool.id) != pool.invalid:
+            self._invalid[pool.id] = self._warnings[pool.id] = pool.invalid
+
+    def take_warnings(self) -> dict[str, str]:
+        """Returns the pools whose devices cannot be allocated, each once and again when the reason changes."""
+        taken, self._warnings = self._warnings, {}
+        return {"/".join(pool): problem for pool, problem in taken.items()}
 
     @property
     def mark(self) -> int:
