@@ -67,6 +67,7 @@ def _claiming() -> list[Item]:
 
 def _pod(name: str, claims: list[Json]) -> list[Item]:
     pod = plain(f"claims-{name}")
+    pod["spec"]["nodeSelector"] = {"example.com/no-such": "label"}  # the server here has no claims to write to
     pod["spec"]["resourceClaims"] = [
         {"name": f"c{i}", "resourceClaimName": f"{name}-{i}"} for i, _ in enumerate(claims)
     ]
