@@ -26,6 +26,11 @@ NEVER_RECORDED = {
     # Only in words with the names of the resource or the claim.
     ("DynamicResources", "cannot fit resource"),
     ("DynamicResources", "cannot schedule extended resource claim"),
+    # kube-scheduler looks at all devices of all nodes, however long that takes.
+    (
+        "DynamicResources",
+        "the devices have not been looked at yet: selectors or constraints of the claims tell too many nodes apart",
+    ),
     # kube-scheduler does not keep pods from nodes whose kubelet refused their like.
     ("NodeAffinity", "node(s) recently refused pods like this one"),
 }
