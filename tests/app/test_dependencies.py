@@ -1,12 +1,13 @@
 """Jobs that come after others in a whole scheduler: looked up at the API server, released, and told why they wait."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.app.dependencies.lookups import DependencyLookups
+from kubenexus.app.dependencies.lookups import PORTION, DependencyLookups
 from kubenexus.client.calls import ApiError, Call, Unreachable
 from kubenexus.queue.job_dependencies import JobName, JobOutcome
 from kubenexus.testing.builders import a_node, a_pod
@@ -151,5 +152,21 @@ def test_without_such_pods_the_server_is_not_asked() -> None:
         fixture.pods(a_pod("p"))
         await lookups(fixture, server).step()
         assert server.asked == []
+
+    scheduler_test(life)
+
+
+def test_many_pods_that_wait_for_one_job_do_not_hold_up_the_loop() -> None:
+    """Two hundred gates: other tasks have turns meanwhile."""
+
+    async def life(fixture: SchedulerFixture) -> None:
+        server, turns = Server({}), 0
+        looks = lookups(fixture, server)
+        fixture.pods(*(a_pod(f"p{i}", cpu="1", annotations=AFTER) for i in range(4 * PORTION)))
+        step = asyncio.ensure_future(looks.step())
+        while not step.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= 4
 
     scheduler_test(life)

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.job_dependencies import MAX_NAMES
 from kubenexus.base.clock import VirtualClock
+from kubenexus.queue import job_dependencies
 from kubenexus.queue.job_dependencies import (
     FORGET_SECONDS,
     LOOK_SECONDS,
+    MAX_STEPS,
     MAX_TRACKED,
     JobDependencies,
     JobName,
@@ -136,7 +139,7 @@ def test_a_pod_that_ends_makes_the_jobs_of_its_namespace_be_looked_up_soon() -> 
     gate = Gate()
     gate.why(waiting("p", "a"))
     assert gate.dependencies.next_to_look_up() == ("default", "a")
-    gate.dependencies.on_pod_ended("default")
+    gate.dependencies.on_pod_ended(a_pod("another"))
     assert gate.dependencies.next_to_look_up() is None
     gate.clock.advance(1.0)
     assert gate.dependencies.next_to_look_up() == ("default", "a")
@@ -148,3 +151,51 @@ def test_what_nothing_waits_for_any_more_is_forgotten() -> None:
     gate.clock.advance(FORGET_SECONDS + 1)
     assert gate.dependencies.next_to_look_up() is None
     assert not gate.dependencies
+
+
+def test_pods_that_come_and_go_while_others_wait_leave_nothing_behind() -> None:
+    gate = Gate()
+    gate.why(waiting("stays", "a"))
+    sizes = []
+    for number in range(100):
+        pod = waiting(f"p{number}", "a,b", labels={JOB: f"job-{number}"})
+        gate.why(pod)
+        gate.dependencies.on_pod_ended(pod)
+        sizes.append(kept(gate))
+    assert len(set(sizes)) == 1
+    assert gate.set("a", JobOutcome.RUNNING) == ["default/stays"]
+
+
+def test_a_pod_whose_labels_change_all_the_time_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_dependencies, "MAX_WAITING", 10)
+    gate = Gate()
+    for number in range(100):
+        gate.why(waiting("p", "a", labels={JOB: f"job-{number}"}))
+    assert kept(gate) == 11
+
+
+def test_a_search_for_a_cycle_among_many_names_is_short() -> None:
+    gate = Gate()
+    for number in range(MAX_TRACKED):
+        gate.why(waiting(f"j{number}", ",".join(f"j{(number * 16 + k) % MAX_TRACKED}" for k in range(1, 17))))
+    looked_at = Counted(gate.dependencies._after["default"])
+    gate.dependencies._after["default"] = looked_at
+    gate.why(waiting("p", "j1,j2,j3"))
+    assert looked_at.number < MAX_STEPS + MAX_NAMES
+
+
+def kept(gate: Gate) -> int:
+    """The entries for waiting pods."""
+    tracked = gate.dependencies._tracked["default"].values()
+    return len(gate.dependencies._after["default"]) + sum(len(each.pods) for each in tracked)
+
+
+class Counted(dict[str, tuple[str, ...]]):
+    """Counts the names that are read."""
+
+    number = 0
+
+    def get(self, key: str, default: Any = ()) -> Any:
+        found = super().get(key, default)
+        self.number += len(found)
+        return found

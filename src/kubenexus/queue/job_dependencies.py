@@ -19,7 +19,8 @@ from kubenexus.framework.verdict import Code, Verdict
 
 DEPENDENCIES: Final = "JobDependencies"
 MAX_TRACKED: Final = 1_000  # names of one namespace that jobs wait for
-MAX_STEPS: Final = 1_000  # names that the search for a cycle looks at
+MAX_WAITING: Final = 5_000  # names of waiting jobs of one namespace that the search for a cycle knows
+MAX_STEPS: Final = 1_000  # names that this search looks at: 0.3 ms
 MAX_SHOWN: Final = 5  # names in a reason
 LOOK_SECONDS: Final = 15.0  # between two looks at a job without an event
 MIN_SECONDS: Final = 1.0  # between two looks at a job after events
@@ -44,9 +45,10 @@ class JobName(NamedTuple):
 class _Tracked:
     """A job that pods wait for, by their keys. `look_at` is when to look at it again."""
 
-    __slots__ = ("look_at", "looked_at", "outcome", "pods", "wanted_at")
+    __slots__ = ("look_at", "looked_at", "name", "outcome", "pods", "wanted_at")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, name: str, now: float) -> None:
+        self.name = name
         self.outcome = JobOutcome.UNKNOWN
         self.look_at = self.wanted_at = now
         self.looked_at = 0.0
@@ -84,17 +86,17 @@ class JobDependencies:
         for name in names:
             known = tracked.get(name)
             if known is None:
-                known = tracked[name] = _Tracked(now)
+                known = tracked[name] = _Tracked(name, now)
             known.wanted_at = now
             known.pods[pod.key] = None
             outcomes.setdefault(known.outcome, []).append(name)
         waits = [outcome for outcome in outcomes if outcome is not JobOutcome.SUCCEEDED]
-        own = self._after.setdefault(namespace, {})
+        own, shared = self._after.setdefault(namespace, {}), tuple([tracked[name].name for name in names])
         for name in names_of(pod):
-            if waits:
-                own[name] = names
-            else:
+            if not waits:
                 own.pop(name, None)
+            elif name in own or len(own) < MAX_WAITING:
+                own[name] = shared
         if not waits:
             return None
         cycle = self._cycle(namespace, pod)
@@ -111,11 +113,11 @@ class JobDependencies:
         start = next((name for name in own if name in waiting), "")
         came_from: dict[str, str] = {}
         todo = [start] if start else []
-        for _ in range(MAX_STEPS):
-            if not todo:
-                break
+        steps = 0
+        while todo and steps < MAX_STEPS:
             name = todo.pop()
             for before in waiting.get(name, ()):
+                steps += 1
                 if before in own:
                     path = [before, name]
                     while path[-1] != start:
@@ -132,9 +134,17 @@ class JobDependencies:
         """Whether a job waits for another one, or did so lately."""
         return bool(self._tracked)
 
-    def on_pod_ended(self, namespace: str) -> None:
-        """Notes that a pod of the namespace is gone: a job may have ended with it. O(names waited for)."""
-        for known in self._tracked.get(namespace, {}).values():
+    def on_pod_ended(self, pod: Pod) -> None:
+        """Notes that a pod is gone: it waits no more, and a job of its namespace may have ended with it. O(names waited
+        for)."""
+        tracked, key = self._tracked.get(pod.metadata.namespace), pod.key
+        if tracked is None:
+            return
+        waiting = self._after.get(pod.metadata.namespace, {})
+        for name in names_of(pod):  # other pods of its Job are known again when their gates are next called
+            waiting.pop(name, None)
+        for known in tracked.values():
+            known.pods.pop(key, None)
             if known.outcome is not JobOutcome.SUCCEEDED:
                 known.look_at = min(known.look_at, known.looked_at + MIN_SECONDS)
 

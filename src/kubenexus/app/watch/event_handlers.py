@@ -163,7 +163,7 @@ class EventHandlers:
         self._send_freed_events(key, old, before)
         if old is None:
             return
-        self._dependencies.on_pod_ended(old.metadata.namespace)
+        self._dependencies.on_pod_ended(old)
         ended = last or old
         if old.spec.node_name and old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
             self._recent_binds.pod_vanished(old)
