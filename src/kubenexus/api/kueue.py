@@ -169,11 +169,20 @@ class AdmissionCheck(ApiObject):
 def admitted_pods(workload: KueueWorkload) -> int:
     """Returns how many pods of a Workload Kueue lets run now; 0 if it is not admitted. Pods that ended and will not be
     replaced are left out, so that the rest of a job that is almost done does not wait for them."""
-    admission = workload.status.admission
-    if admission is None or not workload.has(ADMITTED):
+    if workload.status.admission is None or not workload.has(ADMITTED):
         return 0
+    return max(1, sum(admitted_counts(workload).values()))
+
+
+def admitted_counts(workload: KueueWorkload) -> dict[str, int]:
+    """Returns the same by pod set, for a Workload with an admission."""
+    admission = workload.status.admission
+    if admission is None:
+        return {}
     declared = {each.name: each.count for each in workload.spec.pod_sets}
     ended = {each.name: each.count for each in workload.status.reclaimable_pods}
     counts = {each.name: each.count for each in admission.pod_set_assignments}
-    left = [(declared.get(name, 0) if count is None else count) - ended.get(name, 0) for name, count in counts.items()]
-    return max(1, sum(number for number in left if number > 0))
+    return {
+        name: max((declared.get(name, 0) if count is None else count) - ended.get(name, 0), 0)
+        for name, count in counts.items()
+    }

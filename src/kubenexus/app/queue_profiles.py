@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kubenexus.api.core import Pod
+from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.api.keys.tenant import TIERS
 from kubenexus.api.runtimes import runtime_class
 from kubenexus.config.tenant_settings import TenantSettings
@@ -35,10 +36,10 @@ def queue_profile(
     terms, tenants, queues, kueue = columns.pods.terms, columns.tenants, ledger.queues, ledger.kueue_workloads
 
     def limit_scope(pod: Pod) -> str:
-        """Returns what the limits of queues depend on besides requests: the namespace, and whether Kueue admitted the
-        pod."""
+        """Returns what the limits of queues depend on besides requests: the namespace, and the Workload that the pod
+        names, if Kueue admitted it, with the number of its pods."""
         namespace, admitted = pod.metadata.namespace, kueue.admits(pod) if queues.is_active else 0
-        return f"{namespace} {admitted}" if admitted else namespace
+        return f"{namespace} {admitted} {pod.metadata.annotations[KUEUE_WORKLOAD.key]}" if admitted else namespace
 
     def sign(pod: Pod) -> bytes:
         signature, namespace = planner.class_cache.short_signature(pod, columns), pod.metadata.namespace

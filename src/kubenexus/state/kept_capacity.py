@@ -23,7 +23,7 @@ class KeptCapacity(ClusterObjects):
         super().__init__(tenants)
         self.pods: dict[str, PodRecord] = {}  # assumed and bound ones: their nominations do not count
         self.preemptions = Preemptions()
-        self.queues = QueueTree(self.nodes, self.pods, self.kueue_workloads.admits)
+        self.queues = QueueTree(self.nodes, self.pods, self.kueue_workloads.admitted_amounts)
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._nominated_and_held: tuple[int, NominatedPods] = (-1, {})  # as of a generation

@@ -13,9 +13,17 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import KUEUE_WORKLOAD
 from kubenexus.api.keys import gang
-from kubenexus.api.kueue import ADMITTED, FINISHED, QUOTA_RESERVED, KueueWorkload, PodSet, admitted_pods
+from kubenexus.api.kueue import (
+    ADMITTED,
+    FINISHED,
+    QUOTA_RESERVED,
+    KueueWorkload,
+    PodSet,
+    admitted_counts,
+    admitted_pods,
+)
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.resource_names import Amounts
+from kubenexus.api.resource_names import PODS, Amounts
 from kubenexus.base.errors import Malformed
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.pod_group_store import PodGroupStore
@@ -24,6 +32,7 @@ MAX_POD_SETS: Final = 18  # of a Workload, as Kueue allows
 MAX_PENDING: Final = 50_000  # pod sets that are counted as demand; later ones are left out
 MAX_UNCHECKED: Final = 10_000  # Workloads that wait for an AdmissionCheck; later ones come when they change again
 MAX_PODS: Final = 10_000  # of a pod set, in the demand
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class PodDemand(NamedTuple):
@@ -43,6 +52,7 @@ class KueueWorkloads:
         self._pending: dict[str, tuple[PodDemand, ...]] = {}
         self._counted = 0
         self._demand: dict[PodDemand, int] = {}
+        self._admitted: dict[str, Mapping[str, int]] = {}  # what the pods of admitted Workloads ask for, in sum
         self._unchecked: dict[str, None] = {}  # Workloads with quota that wait for an AdmissionCheck
 
     @property
@@ -59,6 +69,10 @@ class KueueWorkloads:
         self._count(workload.metadata.key, _demand(workload) if _is_pending(workload) else ())
         self._groups.seen(KUEUE_WORKLOAD, _reduced(workload))
         key = workload.metadata.key
+        if amounts := _admitted_amounts(workload):
+            self._admitted[key] = amounts
+        else:
+            self._admitted.pop(key, None)
         if not _is_unchecked(workload):
             self._unchecked.pop(key, None)
         elif len(self._unchecked) < MAX_UNCHECKED:
@@ -67,6 +81,7 @@ class KueueWorkloads:
     def remove(self, key: str) -> None:
         self._count(key, ())
         self._unchecked.pop(key, None)
+        self._admitted.pop(key, None)
         self._groups.gone(KUEUE_WORKLOAD, key)
 
     def admits(self, pod: Pod) -> int:
@@ -77,6 +92,14 @@ class KueueWorkloads:
             return 0
         found = self._groups.find(KUEUE_WORKLOAD, pod.metadata.namespace, name)
         return admitted_pods(found) if isinstance(found, KueueWorkload) else 0
+
+    def admitted_amounts(self, pod: Pod) -> Mapping[str, int]:
+        """Returns how much Kueue lets the pods of the Workload use that the pod names, and their number as `pods`;
+        nothing if it names none that is admitted."""
+        if not self._admitted:
+            return _NOTHING
+        name = pod.metadata.annotations.get(gang.KUEUE_WORKLOAD.key)
+        return _NOTHING if name is None else self._admitted.get(f"{pod.metadata.namespace}/{name}", _NOTHING)
 
     def take_unchecked(self, most: int) -> list[str]:
         """Returns the keys of Workloads that have quota and wait for an AdmissionCheck, those first that were returned
@@ -114,6 +137,21 @@ def _is_unchecked(workload: KueueWorkload) -> bool:
 
 def _demand(workload: KueueWorkload) -> tuple[PodDemand, ...]:
     return tuple([found for each in workload.spec.pod_sets[:MAX_POD_SETS] if (found := _of_pod_set(each)) is not None])
+
+
+def _admitted_amounts(workload: KueueWorkload) -> dict[str, int]:
+    """Returns what the admitted pods ask for, by their templates, which cannot change while the quota is reserved.
+    Nothing is known of a template that cannot be read, so only its pods count."""
+    pods = admitted_pods(workload)
+    if not pods:
+        return {}
+    sums: dict[str, int] = {PODS: pods}
+    counts = admitted_counts(workload)
+    for each in workload.spec.pod_sets[:MAX_POD_SETS]:
+        found = _of_pod_set(each)
+        for name, amount in () if found is None else found.amounts:
+            sums[name] = sums.get(name, 0) + counts.get(each.name, 0) * amount
+    return sums
 
 
 def _of_pod_set(pod_set: PodSet) -> PodDemand | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from kubenexus.api.core import Pod, PodStatus
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
+from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.api.meta import OwnerReference
 from kubenexus.api.numa.pod_demand import PodDemand, numa_demand
 from kubenexus.api.runtimes import DeclaredRuntime, WorkloadIdentity, declared_runtime, workload_identity
@@ -27,6 +28,7 @@ CONTROLLER: Final = "(controller)"
 # The condition of a pod that is about to be disrupted, and its reason if a scheduler preempts the pod.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+MAX_NAME: Final = 253  # characters of the name of an object
 MAX_UID: Final = 64  # characters of a UID, which has 36; a longer one is no controller's
 
 
@@ -70,6 +72,7 @@ class PodRecord(msgspec.Struct, gc=False):
     traits: VictimTraits = NO_TRAITS
     identity: WorkloadIdentity | None = None  # whose earlier runs tell how long it runs; None: it never ends
     declared: DeclaredRuntime | None = None
+    kueue_workload: str = ""  # the Workload that it names, or named when it was placed
     pod: Pod | None = None  # without its status: of a movable pod, in a ledger that keeps these
     slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
@@ -155,7 +158,13 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         traits=traits,
         identity=None if serving and declared is None else workload_identity(pod),
         declared=declared,
+        kueue_workload=_kueue_workload(pod) if meta.annotations else "",
     )
+
+
+def _kueue_workload(pod: Pod) -> str:
+    name = pod.metadata.annotations.get(KUEUE_WORKLOAD.key, "")
+    return name if len(name) <= MAX_NAME else ""
 
 
 def _is_preempted(pod: Pod) -> bool:

@@ -89,7 +89,7 @@ class RecordedTenants(Tenants):
 
 class RecordedQueues(QueueTree):
     def __init__(self, ledger: Ledger, recorder: FlightRecorder) -> None:
-        super().__init__(ledger.nodes, ledger.pods, ledger.kueue_workloads.admits)
+        super().__init__(ledger.nodes, ledger.pods, ledger.kueue_workloads.admitted_amounts)
         self._recorder = recorder
 
     def set_object(self, queue: Queue) -> None:

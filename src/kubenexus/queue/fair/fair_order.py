@@ -7,6 +7,7 @@ waits for a limit.
 
 from typing import Final
 
+from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.framework.aging import CRITICAL
 from kubenexus.framework.queue_limits import rejection
 from kubenexus.queue.fair.fair_heap import FairHeap
@@ -67,6 +68,10 @@ class FairOrder:
         if tree.freed:
             waiters.freed(tree.freed)
             tree.freed.clear()
+        if tree.freed_workloads:
+            for job_class in waiters.take_of_workloads(tree.freed_workloads):
+                self._job_classes.wake(job_class, FREED, now)
+            tree.freed_workloads.clear()
         for job_class in waiters.take_fitting(self._work_allowance) if waiters.any_to_check else ():
             self._job_classes.wake(job_class, FREED, now)
 
@@ -86,15 +91,16 @@ class FairOrder:
         tree, namespace, waiters = self._tree, queued.job.namespace, self.waiters
         if tree is None or waiters is None or (queued.job.priority >= CRITICAL and not tree.is_mapped(namespace)):
             return False
-        job = queued.job
-        if tree.is_admitted_elsewhere(job.pods[0], len(job.pods) + len(job.bound_nodes)):
-            return False
-        request = _request(job_class, queued)
-        limit = tree.reached_limit(namespace, *request)
+        pod, whole = queued.job.pods[0], _request(job_class, queued)
+        request = JobRequest(*tree.beyond_admitted(pod, *whole))
+        limit = tree.reached_limit(namespace, *request) if request.amounts or request.pods else None
         if limit is None:
             return False
         self._job_classes.reject(job_class, rejection(queued.job, limit, now), now)
         waiters.add(job_class, job_class.order(now), namespace, request, limit)
+        workload = pod.metadata.annotations.get(KUEUE_WORKLOAD.key)
+        if workload is not None:
+            waiters.also_wait(job_class, (namespace, workload))
         self._rejected[queued.job.key] = None
         return True
 

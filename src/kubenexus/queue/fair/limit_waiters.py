@@ -4,6 +4,9 @@ Classes of one namespace that ask for the same are a bucket: a limit admits all 
 queue or namespace whose limit it would exceed, by how much it asks of that resource. When less is used there, buckets
 are checked from the smallest request on, and of each that fits the first class is woken. When that class has had its
 turn, its bucket is checked again. So one pod that ends wakes one class of each bucket, however many wait.
+
+A class whose pods name a Workload of Kueue waits for other pods of that Workload, too: it may go past the limit when
+they use less. One that ends wakes one class.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,6 +49,8 @@ class LimitWaiters:
         self._waiting: dict[JobClass, tuple[_Bucket, Slot]] = {}
         self._awake: dict[JobClass, _Bucket] = {}
         self._to_check: dict[QueueNode, None] = {}
+        self._workload_of: dict[JobClass, tuple[str, str]] = {}
+        self._of_workload: dict[tuple[str, str], dict[JobClass, None]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -81,6 +86,16 @@ class LimitWaiters:
         if found is not None:
             found[0].classes.remove(found[1])
             self._drop_if_empty(found[0])
+        workload = self._workload_of.pop(job_class, None)
+        if workload is not None:
+            del self._of_workload[workload][job_class]
+            if not self._of_workload[workload]:
+                del self._of_workload[workload]
+
+    def also_wait(self, job_class: JobClass, workload: tuple[str, str]) -> None:
+        """Lets a class that was added wait for the pods of a Workload of Kueue, too."""
+        self._workload_of[job_class] = workload
+        self._of_workload.setdefault(workload, {})[job_class] = None
 
     def had_turn(self, job_class: JobClass) -> None:
         """Notes that a class is tried now, or no longer active: if it was woken here, the next one may be."""
@@ -101,6 +116,10 @@ class LimitWaiters:
     def all_freed(self) -> None:
         """Notes that any limit may have changed."""
         self._to_check.update(dict.fromkeys(self._at))
+
+    def take_of_workloads(self, workloads: Iterable[tuple[str, str]]) -> list[JobClass]:
+        """Returns a class of each of these Workloads, whose pods use less than before. The caller wakes each."""
+        return [next(iter(self._of_workload[each])) for each in workloads if each in self._of_workload]
 
     def take_fitting(self, work_allowance: WorkAllowance) -> Iterator[JobClass]:
         """Yields classes that fit within their limits now, until the allowance is spent. The caller wakes each."""

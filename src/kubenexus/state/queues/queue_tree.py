@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kubenexus.api.core import Pod
+from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.api.queues.queue import Queue
 from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings, queue_settings
 from kubenexus.api.resource_names import PODS, Amounts
@@ -40,14 +41,14 @@ class ReachedLimit(NamedTuple):
 class QueueTree:
     """All queues. `is_active`: there are some. `version` grows when the tree is built again, `totals_version` when the
     cluster has other amounts. `changed` are the queues whose own namespaces use more or less than at the last look,
-    `freed` the namespaces that use less; the queue empties both. `kueue_admits` returns how many pods Kueue lets run of
-    the Workload that a pod names."""
+    `freed` the namespaces that use less, and `freed_workloads` the Workloads of Kueue whose pods do, by namespace and
+    name; the queue empties these. `kueue_admits` returns how much the pods of the Workload that a pod names may use."""
 
     def __init__(
         self,
         columns: NodeColumns,
         pods: Mapping[str, PodRecord],
-        kueue_admits: Callable[[Pod], int] = lambda pod: 0,
+        kueue_admits: Callable[[Pod], Mapping[str, int]] = lambda pod: {},
     ) -> None:
         self._columns, self._pods, self._kueue_admits = columns, pods, kueue_admits
         self._settings: dict[str, QueueSettings] = {}
@@ -66,6 +67,8 @@ class QueueTree:
         self.version = self.totals_version = 0
         self.changed: dict[QueueNode, None] = {}
         self.freed: dict[QueueNode, None] = {}
+        self.freed_workloads: dict[tuple[str, str], None] = {}
+        self._of_workloads: dict[tuple[str, str], dict[str, int]] = {}  # what the pods of each use on nodes
 
     # --- queues and namespaces ------------------------------------------------------------------------------------
 
@@ -114,6 +117,8 @@ class QueueTree:
             self._map.set_queues(())
             self.changed.clear()
             self.freed.clear()
+            self.freed_workloads.clear()
+            self._of_workloads.clear()
             self.version += 1
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -143,6 +148,8 @@ class QueueTree:
     def count(self, record: PodRecord, sign: int) -> None:
         """Counts a pod that was assumed or bound (+1), or is gone (-1). Called only while the tree is active."""
         amounts, name = (*record.footprint.amounts, _ONE_POD), record.namespace
+        if record.kueue_workload:
+            self._count_workload((name, record.kueue_workload), amounts, sign)
         namespace = self._namespaces.get(name)
         if namespace is None:
             namespace = self._open(name)
@@ -162,10 +169,19 @@ class QueueTree:
             if not namespace.used and name not in self._map.labels:
                 self._drop(name)
 
+    def _count_workload(self, workload: tuple[str, str], amounts: Amounts, sign: int) -> None:
+        used = self._of_workloads.setdefault(workload, {})
+        for name, amount in amounts:
+            used[name] = used.get(name, 0) + sign * amount
+        if not used[PODS]:
+            del self._of_workloads[workload]
+        if sign < 0:
+            self.freed_workloads[workload] = None
+
     def reached_limit(self, namespace: str, asked: Amounts, pods: int) -> ReachedLimit | None:
         """Returns the limit that so much more for a namespace would exceed, the lowest in the tree; or None. A resource
         of which the job asks nothing is not looked at."""
-        wanted = (*asked, (PODS, pods))
+        wanted = (*asked, (PODS, pods)) if pods else asked
         node: QueueNode | None = self.namespace(namespace)
         if self._keeps:
             return self._reached_with_held(self.namespace(namespace), wanted)
@@ -180,10 +196,17 @@ class QueueTree:
             node = node.parent
         return None
 
-    def is_admitted_elsewhere(self, pod: Pod, members: int) -> bool:
-        """Returns whether Kueue has admitted a job with this pod and so many members: then no limit here counts for it.
-        A job with more members than Kueue admitted is not what Kueue admitted."""
-        return members <= self._kueue_admits(pod)
+    def beyond_admitted(self, pod: Pod, asked: Amounts, pods: int) -> tuple[Amounts, int]:
+        """Returns what of a job with this pod limits here count for: the resources of which Kueue admitted less for the
+        Workload that the pod names than its pods on nodes and the job use in sum. So any number of jobs may name a
+        Workload, and what it was admitted for goes past a limit once."""
+        admitted = self._kueue_admits(pod)
+        if not admitted:
+            return asked, pods
+        workload = pod.metadata.namespace, pod.metadata.annotations[KUEUE_WORKLOAD.key]
+        used = self._of_workloads.get(workload, {})
+        left = tuple([each for each in asked if used.get(each[0], 0) + each[1] > admitted.get(each[0], 0)])
+        return left, pods if used.get(PODS, 0) + pods > admitted[PODS] else 0
 
     def _reached_with_held(self, namespace: QueueNode, wanted: Amounts) -> ReachedLimit | None:
         """Returns the limit that is reached if what queues do not lend counts as used."""
