@@ -87,3 +87,19 @@ def test_a_pod_that_still_runs_after_its_declared_time_makes_later_ones_count_fo
     assert estimate is not None
     assert estimate.high == 600
     assert estimate.runs == 3
+
+
+def test_a_pod_that_runs_on_after_it_was_found_late_is_known_for_how_long_it_runs() -> None:
+    """Looked at every few seconds, it is first seen late by seconds; deleted, it has no end that could be learned."""
+    ledger = a_ledger()
+    ledger.upsert_pod(bound("liar", "1m"))
+    ends = ledger.nodes.pods.expected_ends
+    for seconds in range(0, 36_000, 5):
+        ends.look_again(BEGIN + seconds)
+    ledger.remove_pod("default/liar")
+    for name in ("liar", "another"):
+        estimate = ends.estimate(bound(name, "1m"))
+        assert estimate is not None
+        assert 18_000 <= estimate.high <= 36_000
+    assert estimate is not None
+    assert estimate.runs < 12, "once for each doubling"

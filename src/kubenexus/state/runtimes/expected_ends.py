@@ -27,14 +27,14 @@ class ExpectedEnds:
     def __init__(self) -> None:
         self.memory = RuntimeMemory()
         self.runtime, self.since = np.full(64, np.inf), np.full(64, np.inf)
-        self._outlived = np.zeros(64, np.bool_)
+        self._next_count = np.ones(64)  # how many times its runtime a pod has run when it is next counted as late
         self._records: dict[int, PodRecord] = {}  # by slot: pods that may have a runtime
         self._unknown: dict[int, None] = {}  # slots of those whose runtime is not known
         self.known = 0  # pods whose runtime is known
 
     def grow(self, capacity: int) -> None:
         self.runtime, self.since = grow(self.runtime, capacity, np.inf), grow(self.since, capacity, np.inf)
-        self._outlived = grow(self._outlived, capacity)
+        self._next_count = grow(self._next_count, capacity, 1.0)
 
     def add(self, slot: int, record: PodRecord) -> None:
         if record.identity is None:
@@ -48,7 +48,7 @@ class ExpectedEnds:
             return
         self._unknown.pop(slot, None)
         self.known -= bool(self.runtime[slot] < math.inf)
-        self.runtime[slot], self._outlived[slot] = math.inf, False
+        self.runtime[slot], self._next_count[slot] = math.inf, 1.0
 
     def update(self, record: PodRecord) -> None:
         """Reads a record again that counts already: when its pod started."""
@@ -77,7 +77,8 @@ class ExpectedEnds:
 
     def look_again(self, now: float) -> None:
         """Estimates pods again whose runtime was not known when they were placed, some at a time, and counts those that
-        have outlived what they declared."""
+        have outlived what they declared: then, and each time that they have run twice as long. A pod that never ends
+        by itself is known for how long it runs."""
         for slot in list(self._unknown)[:MAX_LOOKS] if len(self.memory) else ():
             record = self._records[slot]
             del self._unknown[slot]
@@ -85,12 +86,13 @@ class ExpectedEnds:
             self._set(slot, record, estimate)
         if not self.known:
             return
-        late = (self.since + self.runtime < now) & ~self._outlived
+        late = self.since + np.maximum(self.runtime, 1.0) * self._next_count < now
         for slot in np.flatnonzero(late)[:MAX_OUTLIVED].tolist():
             record = self._records[slot]
-            self._outlived[slot] = True
+            seconds = now - float(self.since[slot])
+            self._next_count[slot] = 2.0 * seconds / max(float(self.runtime[slot]), 1.0)
             if record.identity is not None:
-                self.memory.outlived(record.identity, now - float(self.since[slot]), record.declared)
+                self.memory.outlived(record.identity, seconds, record.declared)
 
     # --- reading ---------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ MAX_NAMESPACES: Final = 1000
 MAX_IDENTITIES: Final = 64  # of a namespace; the one whose last run is the longest ago is forgotten first
 RUNS: Final = 24  # of an identity
 MIN_RUNS: Final = 3  # fewer tell nothing
-MAX_FACTOR: Final = 1000.0
+MAX_FACTOR: Final = 1e6  # twelve days of a declared second
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
 
 
@@ -96,7 +96,8 @@ class RuntimeMemory:
         self.version += 1
 
     def outlived(self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None) -> None:
-        """Records that a pod still runs after the time that it declared. Called once for each pod."""
+        """Records that a pod still runs after the time that it declared. Called when that time is over, and each time
+        that the pod has run twice as long."""
         self._count_factor(identity, seconds, declared)
         self.version += 1
 
