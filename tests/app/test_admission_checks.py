@@ -285,6 +285,14 @@ def test_an_assignment_with_too_few_values_is_no_job() -> None:
         list(assigned_domains(from_data(cut, TopologyAssignment)))
 
 
+def test_a_status_with_two_billion_domains_without_pods_is_refused_at_once() -> None:
+    empty = {"valuesPerLevel": [{"universal": "r1"}], "domainCount": 2**31 - 1, "podCounts": {"universal": 0}}
+    assigned = {"levels": ["rack"], "slices": [empty]}
+    raw = a_raw_workload("w", 3, flavors={"cpu": "gpu"}, topologyAssignment=assigned)
+    with pytest.raises(Malformed, match="a domain without pods"):
+        workload_job(from_data(raw, KueueWorkload), {"gpu": from_data(FLAVOR, ResourceFlavor)})
+
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kueue"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
@@ -25,13 +26,20 @@ class Server:
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         self.asked.append(call.path)
         if "?" in call.path:
-            return msgspec.json.encode({"items": [{"status": {"phase": phase}} for phase in self.gang]})
+            return msgspec.json.encode({"items": [{"status": {"phase": each}} for each in self._selected(call.path)]})
         for end, answer in self.answers.items():
             if call.path.endswith(end):
                 if isinstance(answer, Exception):
                     raise answer
                 return msgspec.json.encode({"status": answer})
         raise ApiError(404, "NotFound", call.path)
+
+    def _selected(self, path: str) -> list[str]:
+        asked = dict(parse_qsl(path.partition("?")[2]))
+        selector = asked.get("fieldSelector", "")
+        unlike, phase = "!=" in selector, selector.rpartition("=")[2]
+        found = [each for each in self.gang if not selector or (each == phase) != unlike]
+        return found[: int(asked["limit"])]
 
 
 def condition(kind: str, status: str = "True") -> dict[str, Any]:

@@ -106,10 +106,17 @@ def _selectors(assignment: TopologyAssignment | None) -> Iterator[Mapping[str, s
 def assigned_domains(assignment: TopologyAssignment) -> Iterator[tuple[list[str], int]]:
     """Yields the values of each assigned domain, one for each level, and how many pods go there."""
     for domain in assignment.domains:
-        yield domain.values, domain.count
+        yield domain.values, _with_pods(domain.count)
     for part in assignment.slices:
         for index in range(part.domain_count):
-            yield _values(part, index), _count(part, index)
+            yield _values(part, index), _with_pods(_count(part, index))
+
+
+def _with_pods(count: int) -> int:
+    """Returns the count. Domains without pods would be gone through for as long as a status says."""
+    if count < 1:
+        raise Malformed("its topology assignment has a domain without pods")
+    return count
 
 
 def _values(part: AssignmentSlice, index: int) -> list[str]:
