@@ -289,3 +289,28 @@ def test_a_gated_pod_waits_for_its_gates_and_not_for_a_node(tmp_path: Path) -> N
     assert "Scheduling is blocked due to non-empty scheduling gates: [example.com/quota]" in result.output
     result = run(tmp_path, [node("n"), pod("a", "1", schedulingGates=gates, nodeName="n")], "web/a")
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "code"),
+    [
+        pytest.param("SchedulingGated", "queue language is at its limit", 2, id="its queue is at a limit"),
+        pytest.param("SchedulingGated", "waits for job prepare to succeed", 2, id="another job comes first"),
+        pytest.param("Unschedulable", "0/1 nodes are available", 0, id="a refusal of before does not count"),
+        pytest.param(
+            "SchedulingGated",
+            "Scheduling is blocked due to non-empty scheduling gates",
+            0,
+            id="gates that were removed do not count",
+        ),
+    ],
+)
+def test_what_the_scheduler_holds_back_has_the_reason_of_its_condition(
+    tmp_path: Path, reason: str, message: str, code: int
+) -> None:
+    waiting = pod("a", "1")
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    waiting["status"] = {"phase": "Pending", "conditions": [condition]}
+    result = run(tmp_path, [node("n"), waiting], "web/a")
+    assert result.exit_code == code
+    assert (f"{message}.\n" in result.output) == (code == 2)

@@ -130,7 +130,8 @@ async def _lease(api: Api, account: Account, now: float) -> list[Check]:
     try:
         spec = Lease.read(await api.send(get(kinds.LEASES, account.namespace, account.name))).spec
     except ApiError as error:
-        missing = f"no lease {account.namespace}/{account.name}: no scheduler has led yet, or it has another name"
+        likely = "no scheduler has led yet, it has another name, or it runs with --leader-elect=false"
+        missing = f"no lease {account.namespace}/{account.name}: {likely}"
         return [Check("lease", FAIL if error.code == 404 else UNCLEAR, missing if error.code == 404 else str(error))]
     except msgspec.MsgspecError:
         return [Check("lease", UNCLEAR, "the lease cannot be read")]

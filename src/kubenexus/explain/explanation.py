@@ -31,6 +31,7 @@ from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
+from kubenexus.observe.conditions import BEHIND_GATES, GATED, POD_SCHEDULED
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.plugins.workload.signed import workload_of
@@ -224,10 +225,18 @@ def _cards(node: str, shares: tuple[DeviceShare, ...], ledger: Ledger) -> str:
 
 
 def gate_reason(pod: Pod) -> str:
-    """Returns why a gated pod is not tried; "" if it is, or has a node."""
-    names = " ".join(truncated(gate.name) for gate in pod.spec.scheduling_gates)
-    gated = names and not pod.spec.node_name
-    return f"Scheduling is blocked due to non-empty scheduling gates: [{names}]" if gated else ""
+    """Returns why a gated pod is not tried; "" if it is, or has a node.
+
+    A pod without gates is gated by the scheduler: its queue is at a limit, or it waits for other jobs. Its condition
+    has the reason. A condition about gates is one from before they were removed.
+    """
+    if pod.spec.node_name:
+        return ""
+    if pod.spec.scheduling_gates:
+        names = " ".join(truncated(gate.name) for gate in pod.spec.scheduling_gates)
+        return f"{BEHIND_GATES}: [{names}]"
+    said = [each.message for each in pod.status.conditions if (each.type, each.reason) == (POD_SCHEDULED, GATED)]
+    return next((each for each in said if not each.startswith(BEHIND_GATES)), "")
 
 
 def _facts(found: GatheredJob) -> GangFacts | None:
