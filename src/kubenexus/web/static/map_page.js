@@ -93,7 +93,7 @@ export function show(main, context) {
       tile("GPUs in use", found.gpus ? percent(found.used, found.gpus) : "–", `${count(found.used)} of ${count(found.gpus)}`),
       tile("GPUs free", count(found.gpus - found.used - found.broken), found.broken ? `${count(found.broken)} unhealthy` : ""),
       tile("CPU requested", percent(found.cpu, nodes * 1000), ""),
-      tile("Jobs on nodes", count(view.map.owners.filter((owner) => owner.name).length), ""));
+      tile("Jobs on the map", count(view.map.owners.filter((owner) => owner.name).length), ""));
   }
 
   async function update() {
@@ -111,6 +111,7 @@ export function show(main, context) {
     if (level.options.length !== view.choices.length) replace(level, view.choices.map((name) => el("option", { value: name }, name)));
     if (view.choices.length) level.value = map.levels[view.inner];
     level.disabled = view.choices.length < 2;
+    level.parentElement.hidden = !view.choices.length;
     if (view.node !== null && view.node < map.names.length) replace(details, nodeDetails(view, view.node));
     updated.textContent = `as of ${new Date().toLocaleTimeString([], { hour12: false })}`;
     performance.measure("kubenexus-update", "update-start");
