@@ -18,6 +18,7 @@ import pytest
 
 from kubenexus.testing.controlplane import ClusterClient, ControlPlane
 from tests.e2e.scheduling import a_node, a_pod, make_nodes
+from tests.e2e.test_chart import ours
 from tests.repository.docs.blocks import Command, commands
 
 ROOT = Path(__file__).parents[2]
@@ -110,6 +111,10 @@ def reader(plane: ControlPlane, cluster: ClusterClient, assets: Path, tmp_path: 
             cluster.create(a_pod(name, "1", metadata={"labels": GANG}), namespace)
     yield Reader(plane, assets, tmp_path)
     plane.kubectl("delete", "pods,jobs,deployments", "--all", "--namespace=default", "--grace-period=0", "--force")
+    discovery = ROOT / "deploy/kubenexus-discovery.yaml"  # other tests count what is left of an install
+    plane.kubectl("delete", "--ignore-not-found", "--wait=false", f"--filename={discovery}")
+    for path in ours(cluster):
+        cluster.delete(path)
     crds = [name for name in cluster.objects(CRDS) if "kubenexus.io" in name or "topology.node" in name]
     for name in crds:
         cluster.delete(f"{CRDS}/{name}")

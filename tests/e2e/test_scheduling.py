@@ -11,6 +11,7 @@ NOT_SERVED = (
     "noderesourcetopologies.topology.node.k8s.io",
     "clusterqueues.kueue.x-k8s.io",
     "localqueues.kueue.x-k8s.io",
+    "workloads.kueue.x-k8s.io",
     "queues.scheduling.kubenexus.io",
     "resourcereservations.scheduling.kubenexus.io",
 )
