@@ -25,6 +25,7 @@ GANGS = NODES // 2  # of 8 members with two GPUs each
 AT_ONCE = 8
 PATIENCE = 600.0
 EXAMPLES = Path(__file__).parents[2] / "examples" / "claims"
+SLICES = EXAMPLES / "slices.yaml"  # for clusters without the driver, which these tests play
 
 
 def many(do: Callable[[int], object], count: int) -> None:
@@ -201,7 +202,10 @@ def _create_member(
     cluster.create(a_claiming_pod(f"m-{half}-{number:04d}", "pair", **labels[number]), namespace)
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+WITH_PODS = sorted(set(EXAMPLES.glob("*.yaml")) - {SLICES})
+
+
+@pytest.mark.parametrize("example", WITH_PODS, ids=lambda path: path.stem)
 def test_the_examples_run_on_a_real_server(
     example: Path, scheduler: Start, gpus: ClusterClient, namespace: str
 ) -> None:
