@@ -6,12 +6,10 @@ import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 from kubenexus.cli.printing import echo_data, output_option
-from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
+from kubenexus.cli.scheduler_api import SchedulerApi, listed, scheduler_options
 
 if TYPE_CHECKING:
     from kubenexus.explain.gang_report import GangDocument
-
-MAX_PAGES = 1_000
 
 
 @click.command()
@@ -34,10 +32,11 @@ def gangs(
 
     Exit code 0, or 1 if something is wrong with the input or there is no gang NAME.
     """
-    from kubenexus.explain.gang_report import render_gangs, report_data
+    from kubenexus.app.http.api import paths
+    from kubenexus.explain.gang_report import GangPage, render_gangs, report_data
 
     where = "" if everywhere else namespace or source.namespace
-    found = _asked(scheduler, source, where, name)
+    found = listed(scheduler, source, paths.GANGS, GangPage, namespace=where, name=name)
     known = _read(source, where) if found is None else found
     known = [each for each in known if name in ("", each.name)]
     if name and not known:
@@ -54,28 +53,3 @@ def _read(source: ClusterSource, namespace: str) -> "list[GangDocument]":
 
     dump = source.open()
     return gang_documents(declared_pods(dump.pods.values()), dump.ledger, DEFAULT_LEVELS, namespace, {})
-
-
-def _asked(scheduler: SchedulerApi, source: ClusterSource, namespace: str, name: str) -> "list[GangDocument] | None":
-    """Returns the scheduler's answer, or None if there is none."""
-    import msgspec
-
-    from kubenexus.app.http.api import paths
-    from kubenexus.explain.gang_report import GangPage
-
-    if not scheduler.url or source.file is not None:
-        return None
-    items: list[GangDocument] = []
-    after = ""
-    try:
-        for _ in range(MAX_PAGES):
-            raw = scheduler.get(paths.GANGS, namespace=namespace, name=name, limit="500", continue_=after)
-            page = msgspec.json.decode(raw, type=GangPage)
-            items += page.items
-            after = page.next
-            if not after:
-                break
-    except (click.ClickException, msgspec.DecodeError) as error:
-        click.echo(f"warning: the scheduler did not answer ({error}); reading the cluster instead", err=True)
-        return None
-    return items

@@ -11,11 +11,13 @@ import click
 from kubenexus.cli.connection import ask
 
 if TYPE_CHECKING:
+    from kubenexus.cli.cluster_source import ClusterSource
     from kubenexus.client.client_config import ClientConfig
     from kubenexus.client.transport import ApiClient
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SECONDS = 30.0  # for an answer
+MAX_PAGES = 1_000
 HELP = (
     "no scheduler: forward its port with `kubectl -n kubenexus-system port-forward deployment/kubenexus-scheduler "
     "10259` and give --scheduler https://127.0.0.1:10259"
@@ -103,3 +105,26 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--scheduler", "scheduler_url", default=default, metavar="URL", help=url)(
         authority(with_scheduler)
     )
+
+
+def listed(
+    scheduler: SchedulerApi, source: "ClusterSource", path: str, page: Any, **parameters: str
+) -> "list[Any] | None":
+    """Returns the items of all pages, or None if there is no scheduler to ask, or it does not answer."""
+    import msgspec
+
+    if not scheduler.url or source.file is not None:
+        return None
+    items: list[Any] = []
+    after = ""
+    try:
+        for _ in range(MAX_PAGES):
+            found = msgspec.json.decode(scheduler.get(path, limit="500", continue_=after, **parameters), type=page)
+            items += found.items
+            after = found.next
+            if not after:
+                break
+    except (click.ClickException, msgspec.DecodeError) as error:
+        click.echo(f"warning: the scheduler did not answer ({error}); reading the cluster instead", err=True)
+        return None
+    return items

@@ -7,12 +7,11 @@ import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
 from kubenexus.cli.printing import echo_data, output_option
-from kubenexus.cli.scheduler_api import SchedulerApi, scheduler_options
+from kubenexus.cli.scheduler_api import SchedulerApi, listed, scheduler_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_PAGES = 1_000
 _output = output_option("table")
 
 
@@ -89,7 +88,7 @@ def nodes(source: ClusterSource, scheduler: SchedulerApi, output: str) -> None:
     from kubenexus.app.http.api import documents, paths
     from kubenexus.explain import cluster_tables
 
-    found = _listed(scheduler, source, paths.NODES, documents.NodePage)
+    found = listed(scheduler, source, paths.NODES, documents.NodePage)
     _print(cluster_tables.nodes_of(source.open()) if found is None else found, cluster_tables.render_nodes, output)
 
 
@@ -107,7 +106,7 @@ def jobs(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output:
     from kubenexus.app.http.api import documents, paths
     from kubenexus.explain import cluster_tables
 
-    found = _listed(scheduler, source, paths.JOBS, documents.JobPage, namespace=namespace)
+    found = listed(scheduler, source, paths.JOBS, documents.JobPage, namespace=namespace)
     known = cluster_tables.jobs_of(source.open(), namespace) if found is None else found
     _print(known, partial(cluster_tables.render_jobs, wide=output == "wide"), output)
 
@@ -126,32 +125,9 @@ def namespaces(source: ClusterSource, scheduler: SchedulerApi, namespace: str, o
     from kubenexus.app.http.api import documents, paths
     from kubenexus.explain import cluster_tables
 
-    found = _listed(scheduler, source, paths.QUEUES, documents.QueuePage, namespace=namespace)
+    found = listed(scheduler, source, paths.QUEUES, documents.QueuePage, namespace=namespace)
     known = cluster_tables.queues_of(source.open(), namespace) if found is None else found
     _print(known, cluster_tables.render_queues, output)
-
-
-def _listed(
-    scheduler: SchedulerApi, source: ClusterSource, path: str, page: Any, **parameters: str
-) -> "list[Any] | None":
-    """Returns the items of all pages, or None if there is no scheduler to ask, or it does not answer."""
-    import msgspec
-
-    if not scheduler.url or source.file is not None:
-        return None
-    items: list[Any] = []
-    after = ""
-    try:
-        for _ in range(MAX_PAGES):
-            found = msgspec.json.decode(scheduler.get(path, limit="500", continue_=after, **parameters), type=page)
-            items += found.items
-            after = found.next
-            if not after:
-                break
-    except (click.ClickException, msgspec.DecodeError) as error:
-        click.echo(f"warning: the scheduler did not answer ({error}); reading the cluster instead", err=True)
-        return None
-    return items
 
 
 def _print(items: "list[Any]", table: "Callable[[list[Any]], str]", output: str) -> None:
