@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from bench.webhook import NoApi, bodies, measure
+from bench.webhook import NoApi, bodies, measure, summary
 from kubenexus.app.http.serving_certificates import context_from_pem, make_self_signed
 from kubenexus.base.clock import WallClock
 from kubenexus.webhook.admission import decode_review
@@ -31,3 +31,10 @@ def test_every_request_is_answered_and_counted() -> None:
         assert 0 < found.p50 <= found.p99 <= found.most
 
     asyncio.run(story())
+
+
+def test_requests_that_the_load_sent_late_are_told_apart() -> None:
+    found = summary([(0.1, 2.0), (0.2, 3.0), (40.0, 45.0)], 0)
+    assert (found.p50, found.most) == (3.0, 45.0)
+    assert found.on_time == (2, 3.0)
+    assert summary([(9.0, 9.0)], 0).on_time == (0, 0.0)

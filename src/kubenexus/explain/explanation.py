@@ -12,7 +12,7 @@ import numpy as np
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.api.keys import SECTIONS
-from kubenexus.api.keys.unknown import unknown_keys
+from kubenexus.api.keys.unknown import UnknownKeys
 from kubenexus.app.report.key_warnings import pod_warnings
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
@@ -196,7 +196,7 @@ def _unclear(pod: Pod) -> tuple[str, ...]:
     """Returns what the scheduler warns the pod of, and keys in KubeNexus's domains that are not known."""
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     entries = [entry for section in SECTIONS for entry in section.entries]
-    return (*(each.text for each in pod_warnings(pod)), *unknown_keys(entries, "Pod", labels, annotations))
+    return (*(each.text for each in pod_warnings(pod)), *UnknownKeys(entries, "Pod").sentences(labels, annotations))
 
 
 def _workload(pod: Pod) -> WorkloadFacts:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from kubenexus.api.keys import SECTIONS, KeyEntry, KeyReading, read_indexed_key, read_key, tenant
 from kubenexus.api.keys.reading import KeyProblem
-from kubenexus.api.keys.unknown import is_ours, unknown_keys
+from kubenexus.api.keys.unknown import UnknownKeys, is_ours
 from kubenexus.api.keys.values import quoted
 
 _MAX_KEYS: Final = 2_000  # labels and annotations of one object that are searched for keys that no entry has
@@ -51,6 +51,11 @@ def _stated(kind: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 @functools.cache
 def _pod_keys() -> frozenset[str]:
     return frozenset[str]().union(*(entry.keys for entry in entries_of("Pod")))
+
+
+@functools.cache
+def _unknown_keys(kind: str) -> UnknownKeys:
+    return UnknownKeys(entries_of(kind), kind)
 
 
 def check_keys(kind: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[Finding]:
@@ -113,7 +118,7 @@ def _unknown(kind: str, labels: Mapping[str, str], annotations: Mapping[str, str
     ]
     if not any(ours):
         return []
-    return [Finding(sentence) for sentence in unknown_keys(entries_of(kind), kind, *ours, most=_MAX_UNKNOWN)]
+    return [Finding(sentence) for sentence in _unknown_keys(kind).sentences(*ours, most=_MAX_UNKNOWN)]
 
 
 def _indexed(kind: str, key: str) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Container, Pod, ResourceRequirements
-from kubenexus.api.numa.pod_demand import MAX_CONTAINERS, PodDemand, numa_demand, pod_demand
+from kubenexus.api.numa.pod_demand import MAX_CONTAINERS, MAX_LIMITS, PodDemand, numa_demand, pod_demand
 from kubenexus.testing.numa_oracle.cases import recordings
 from tests.api.numa.builders import GPU, a_numa_pod, guaranteed
 
@@ -60,3 +60,10 @@ def test_pods_with_too_many_containers_are_not_predicted() -> None:
     containers = [guaranteed(f"c{number}") for number in range(MAX_CONTAINERS + 1)]
     assert numa_demand(a_numa_pod(*containers)) is None
     assert numa_demand(a_numa_pod(*containers[:-1])) is not None
+
+
+def test_pods_with_too_many_limits_are_not_predicted() -> None:
+    named: dict[str, str | int | float] = {f"example.com/r{number}": "1" for number in range(MAX_LIMITS // 2)}
+    half = Container(name="a", resources=ResourceRequirements(limits=named))
+    assert numa_demand(a_numa_pod(half, half)) is not None
+    assert numa_demand(a_numa_pod(half, half, guaranteed("one-more"))) is None

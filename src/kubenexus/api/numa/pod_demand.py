@@ -10,6 +10,7 @@ from kubenexus.api.quantity import NANO, to_milli, to_nano, to_units
 from kubenexus.api.resource_names import CPU, MEMORY, is_extended
 
 MAX_CONTAINERS: Final = 64  # of a pod whose NUMA nodes are predicted; what each gets takes up to a millisecond
+MAX_LIMITS: Final = 2_000  # of all its containers; 60,000 take 170 ms to read, and no pod with so many is placed
 _FEW: Final = 8
 _MAX_KEPT: Final = 2048  # characters of what a pod asks for that are remembered
 _MAX_REMEMBERED: Final = 4096
@@ -59,7 +60,8 @@ def numa_demand(pod: Pod) -> PodDemand | None:
     are, is neither Guaranteed nor has devices."""
     if not any([container.resources.limits for container in pod.spec.containers]):  # noqa: C419
         return None
-    if len(pod.spec.containers) + len(pod.spec.init_containers) > MAX_CONTAINERS:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    if len(containers) > MAX_CONTAINERS or sum([len(each.resources.limits or ()) for each in containers]) > MAX_LIMITS:
         return None
     key = _key(pod)
     if key is None:
