@@ -27,8 +27,7 @@ BYTES = st.sampled_from([None, 0, 1, "1Ki", "64Mi", "200Mi", "1Gi", "1500Mi", "3
 
 
 def together() -> CombinedRule:
-    assert LINEUP.combined is not None
-    return LINEUP.combined
+    return LINEUP.combined[0].rule
 
 
 def one_by_one(pod: Any, view: Nodes) -> list[list[int]] | None:
@@ -118,7 +117,7 @@ def test_rules_that_are_configured_otherwise_answer_alone(args: dict[str, Any]) 
     enabled = tuple(
         EnabledPlugin(each.name, each.weight, args.get(each.name, {})) for each in default_profile().plugins
     )
-    assert ProfilePlugins(Profile("other", enabled), BUILT_IN).combined is None
+    assert ProfilePlugins(Profile("other", enabled), BUILT_IN).combined == []
 
 
 @pytest.mark.parametrize("point", ["filter", "score"])
@@ -137,8 +136,7 @@ def test_nobody_answers_for_a_rule_that_is_off(point: str) -> None:
 def test_who_fails_together_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the attempt fails, not the scheduler."""
     planner = Planner(profile_plugins())
-    assert planner.profile_plugins.combined is not None
-    monkeypatch.setattr(planner.profile_plugins.combined, "rows", lambda pod, nodes: 1 // 0)
+    monkeypatch.setattr(planner.profile_plugins.combined[0].rule, "rows", lambda pod, nodes: 1 // 0)
     decision = planner.decide(Job.of(a_pod("p", cpu=1)), a_ledger([a_node("n1")]).snapshot(), 0.0)
     assert not decision.placed
     assert "NodeResourcesBalancedAllocation" in decision.error

@@ -7,7 +7,6 @@ figures with what changed.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,16 +18,16 @@ from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.cycle.rank_sums import RowSums, StampedSums
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.tie_break import TieBreaker
-from kubenexus.cycle.usage_columns import UsageColumns, usage_columns
+from kubenexus.cycle.usage_columns import ColumnGroup, UsageColumns, usage_columns
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.extension_points import PreFilter, PreFilterResult
 from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
-from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, checked_pre_filter, plugin_error
+from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_pre_filter
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.profile import ClassPlugins, ProfilePlugins
 from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import Nodes
 
 _NO_RANKS: IntColumn = np.zeros(0, np.int64)
 
@@ -125,7 +124,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False, kw_only=True):
         self.filters = [
             FilterColumn(plugin, traits) for plugin, traits in self.plugins.filters if plugin.name not in skipped
         ]
-        combined = dict(zip(self.profile_plugins.combined_names, self.combined_scores(view) or (), strict=False))
+        combined = self._combined(view)
         for column in self.filters:
             if column.plugin.name not in combined:
                 column.fill(column.ask(self.pod, view))
@@ -151,27 +150,22 @@ class ClassTable(msgspec.Struct, gc=False, eq=False, kw_only=True):
             elif not score.traits.quiet:
                 self.ask_score(score, view)
 
-    def combined_scores(self, view: Nodes) -> Sequence[Any] | None:
-        """Returns the scores of the plugins that the profile's CombinedRule covers, one column or number for each.
-
-        None: the plugins are to be called one by one. With scores, none of the plugins refuses any of the rows. A mixed
-        decision takes 0.75 of the time, a warm one 0.8, a cold one 0.9 (docs/adr/0009).
-        """
-        rule = self.profile_plugins.combined
-        if rule is None:
-            return None
-        try:
-            return rule.row(self.pod, view) if isinstance(view, OneNode) else rule.rows(self.pod, view)
-        except FAILURES as error:
-            raise plugin_error(self.profile_plugins.combining_plugin, error) from error
+    def _combined(self, view: Nodes) -> dict[str, Any]:
+        """Returns the scores that the profile's CombinedRules compute for all rows, by plugin."""
+        found: dict[str, Any] = {}
+        for each in self.profile_plugins.combined:
+            if each.rule.concerns(self.pod):
+                found |= zip(each.rule.names, ColumnGroup([], [], each).ask(self.pod, view) or (), strict=False)
+        return found
 
     def select_usage_columns(self) -> None:
         """Selects the columns that depend on usage, after a score became active or inactive."""
         self.usage = usage_columns(
+            self.pod,
             self.filters,
             self.scores,
+            self.profile_plugins.combined,
             supports_one_node=self.plugins.supports_one_node,
-            combined_names=self.profile_plugins.combined_names,
         )
 
     def _concerned(self, plugin: PreFilter, view: Nodes) -> bool:

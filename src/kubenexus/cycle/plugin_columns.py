@@ -7,7 +7,7 @@ import numpy as np
 
 from kubenexus.base.arrays import grow
 from kubenexus.cycle import plugin_output
-from kubenexus.framework.extension_points import Filter
+from kubenexus.framework.extension_points import Filter, RowRefusals
 from kubenexus.framework.plugin_results import FAILURES, plugin_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.profile import PluginTraits
@@ -41,6 +41,13 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
             plugin_output.rejected(answer, verdict, nodes, plugin.name)
         self.reasons = verdict.table
         return verdict.row_bits if nodes.single else verdict.bits
+
+    def refusal_bits(self, refusals: RowRefusals) -> int:
+        """Returns the reasons that a CombinedRule found against one row, as bits."""
+        reasons = refusals.get(self.plugin.name, ())
+        if reasons and self.reasons is NO_REASONS:
+            self.reasons = ReasonTable()
+        return sum([self.reasons.bit(reason) for reason in reasons])
 
     def fill(self, bits: Any) -> None:
         """Takes the reasons for all rows."""

@@ -12,6 +12,7 @@ from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.repair_stamped import update_feasibility, update_row_feasibility
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
+from kubenexus.cycle.usage_columns import ColumnGroup
 from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.profile import TieBreak
@@ -165,9 +166,9 @@ def _repair(table: ClassTable, columns: NodeColumns, rows: Rows, change: Change)
     except PluginError:
         table.build(columns)  # which records the plugin that failed
         return
-    extremes_moved = False
-    for score in table.usage.normalized if change is Change.USAGE and not moved else _row_scores(table):
-        extremes_moved |= score.measure(table.feasible, table.version)
+    extremes_moved, feasible, version = False, table.feasible, table.version
+    for score in table.usage.normalized if change is Change.USAGE and not moved else _normalized_scores(table):
+        extremes_moved |= score.measure(feasible, version)
     if extremes_moved or table.sums.outdated:
         table.rebuild_ranks(columns)
 
@@ -177,21 +178,34 @@ def _row_scores(table: ClassTable) -> list[ScoreColumn]:
     return [score for score in table.scores if score.active and not score.traits.stamped]
 
 
+def _normalized_scores(table: ClassTable) -> list[ScoreColumn]:
+    """Returns those of them that are normalised by their extremes."""
+    return [score for score in _row_scores(table) if score.plugin.normalize.extremes is not None]
+
+
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """Computes one row after a placement, as plain numbers. Returns whether its feasibility moved."""
-    node, usage, size, changed, refused = OneNode(columns, row), table.usage, len(table.feasible), False, 0
-    combined = table.combined_scores(node) if usage.combined else None
-    for column in usage.filters:
-        bits = column.ask(table.pod, node) if combined is None else 0
-        refused |= bits
-        if bits != column.at(row):
-            changed = column.put(row, bits, size)
-            table.feasibility.version += 1
+    node, groups, size, changed, refused = OneNode(columns, row), table.usage.groups, len(table.feasible), False, 0
+    combined: list[Any] = []
+    for group in groups:
+        found: Any = group.ask(table.pod, node)
+        combined.append(found)
+        for column in group.filters:
+            if found is None:
+                bits = column.ask(table.pod, node)
+            else:
+                bits = column.refusal_bits(found) if isinstance(found, dict) else 0
+            refused |= bits
+            if bits != column.at(row):
+                changed = column.put(row, bits, size)
+                table.feasibility.version += 1
     if refused:  # these filters are asked again when the row changes, and then its scores are computed
         return update_row_feasibility(table, columns, row, INFEASIBLE) if changed else False
-    for i, score in enumerate(usage.scores):
-        raw = score.ask(table.pod, node, SINGLE_POD_VIEW) if combined is None else combined[i]
-        table.sums.outdated |= score.put(row, raw, size)
+    for group, found in zip(groups, combined, strict=True):
+        alone = found is None or isinstance(found, dict)
+        for i, score in enumerate(group.scores):
+            raw = score.ask(table.pod, node, SINGLE_POD_VIEW) if alone else found[i]
+            table.sums.outdated |= score.put(row, raw, size)
     rank = (table.sums.total_at(row) << TIE_BREAK_BITS) + table.tie_breaker.for_row(columns, row)
     if table.stamped.plugins:
         table.stamped.base_rank[row] = rank
@@ -204,20 +218,23 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
 
 def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Change) -> bool:
     """Computes some rows as columns. Returns whether the feasibility of any moved."""
-    view, usage, size, of_node = Nodes(columns, rows), table.usage, len(table.feasible), change is Change.NODE
-    filters = [column for column in table.filters if not column.traits.stamped] if of_node else usage.filters
-    # A quiet plugin is not called: its score stays the same on all rows.
-    scores = [score for score in _row_scores(table) if not score.traits.quiet] if of_node else usage.scores
+    view, groups, size, of_node = Nodes(columns, rows), table.usage.groups, len(table.feasible), change is Change.NODE
+    if of_node:
+        # A quiet plugin is not called: its score stays the same on all rows.
+        scores = [score for score in _row_scores(table) if not score.traits.quiet]
+        groups = [ColumnGroup([column for column in table.filters if not column.traits.stamped], scores)]
     changed = of_node  # a node that came, went or was blocked changes feasibility without any filter
-    combined = table.combined_scores(view) if usage.combined and not of_node else None
-    for column in filters:
-        changed |= column.put(rows, column.ask(table.pod, view) if combined is None else 0, size)
+    combined: Any = [group.ask(table.pod, view) for group in groups]
+    for group, found in zip(groups, combined, strict=True):
+        for column in group.filters:
+            changed |= column.put(rows, column.ask(table.pod, view) if found is None else 0, size)
     view.feasible = table.feasible
-    for i, score in enumerate(scores):
-        raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if combined is None else combined[i]
-        if isinstance(raw, (Skip, Verdict)):
-            raise PluginError(score.plugin.name, "skips some rows of a class and not others")
-        table.sums.outdated |= score.put(rows, raw, size)
+    for group, found in zip(groups, combined, strict=True):
+        for i, score in enumerate(group.scores):
+            raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if found is None else found[i]
+            if isinstance(raw, (Skip, Verdict)):
+                raise PluginError(score.plugin.name, "skips some rows of a class and not others")
+            table.sums.outdated |= score.put(rows, raw, size)
     if of_node:
         table.sums.update_static(rows)
     base = table.rank_rows(columns, rows)

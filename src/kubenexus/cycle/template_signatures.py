@@ -75,13 +75,15 @@ class TemplateSignatures:
 def variant_of(pod: Pod, columns: NodeColumns) -> Any:
     """Returns all that such a plugin may sign besides the spec, as a key; None if it is too long to be remembered."""
     meta = pod.metadata
-    owners, labels, annotations = meta.owner_references, _registered(meta.labels), _registered(meta.annotations)
+    owners = meta.owner_references
+    labels = _registered(meta.labels) if meta.labels else ()
+    annotations = _registered(meta.annotations) if meta.annotations else ()
     if annotations and sum([len(text) for _, text in annotations]) > _MAX_TEXT:  # a label has 63 characters at most
         return None
+    own: Any = ()
     if len(owners) == 1:
-        owner = owners[0]
-        own: Any = _owner(owner)
-    else:
+        own = _owner(owners[0])
+    elif owners:
         own = tuple([_owner(each) for each in owners[:_MAX_OWNERS]])
     demand = columns.demand
     on_gpu_nodes = demand is not None and demand.on_gpu_nodes

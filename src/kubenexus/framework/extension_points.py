@@ -40,7 +40,7 @@ from kubenexus.api.core import Pod
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.job import Assignment, JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import NodeVerdict, Skip, Verdict
+from kubenexus.framework.verdict import NodeVerdict, Reason, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
@@ -293,22 +293,27 @@ class DescribesNeed(Assign, Protocol):
         """Called for a gang that was refused. Returns `4 free GPUs joined by NVLink`, or "" if amounts tell all."""
 
 
+RowRefusals = dict[str, tuple[Reason, ...]]  # the reasons against one row, by plugin
+
+
 class CombinedRule(Protocol):
     """Several plugins (`names`) that read the same numbers of a row, computed together.
 
     A fast path: it returns what the plugins would return one by one, or None, and then the runtime calls them one by
-    one. The runtime uses it for all rows of a new class. It uses it for changed rows only if no other plugin of the
-    class depends on `Depends.USAGE`.
+    one. The runtime uses it for all rows of a new class, and for changed rows. No plugin is in two rules.
     """
 
     names: Sequence[str]
 
-    def rows(self, pod: PodClass, nodes: Nodes) -> "Sequence[IntColumn] | None":
-        """Returns the raw scores of each plugin for these rows, or None if one of them refuses a row. The caller owns
-        the columns."""
+    def concerns(self, pod: PodClass) -> bool:
+        """Returns whether the rule ever computes something for the class."""
 
-    def row(self, pod: PodClass, node: OneNode) -> Sequence[int] | None:
-        """The same for a single row, as plain numbers."""
+    def rows(self, pod: PodClass, nodes: Nodes) -> "Sequence[IntColumn] | None":
+        """Returns the raw scores of each plugin for these rows, or None if one of them refuses a row. A plugin that
+        only filters has any number. The caller owns the columns."""
+
+    def row(self, pod: PodClass, node: OneNode) -> "Sequence[int] | RowRefusals | None":
+        """The same for a single row, as plain numbers. A rule may also return why plugins refuse the row."""
 
 
 @runtime_checkable

@@ -81,6 +81,13 @@ class PluginTraits(NamedTuple):
     demand: bool = False
 
 
+class Combination(NamedTuple):
+    """A CombinedRule and the plugin that it is of, which is named if the rule fails."""
+
+    plugin: Plugin
+    rule: CombinedRule
+
+
 class ClassPlugins(NamedTuple):
     """The plugins that the runtime calls for a class, by extension point.
 
@@ -139,19 +146,15 @@ class ProfilePlugins:
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
         # A plugin that is not built in may read a pod's name, or anything else.
         self.signs_by_content = all(self.traits[p.name].trusted for p in (*self.signs, *self.pins))
-        self.combining_plugin: Plugin | None = None
-        self.combined: CombinedRule | None = None
-        self._join()
-        self.combined_names: list[str] = [] if self.combined is None else [*self.combined.names]
+        self.combined = self._combined()
         self._ignoring = [p for p in self.plugins if implements(p, IgnoresUsage)]
         self._selected: dict[tuple[frozenset[str], frozenset[str]], ClassPlugins] = {}
 
-    def _join(self) -> None:
-        """Keeps the CombinedRule of the first plugin that has one."""
+    def _combined(self) -> list[Combination]:
+        """Returns the CombinedRules of the plugins that have one."""
         by_name = {plugin.name: plugin for plugin in self.plugins}
-        for plugin in self.plugins:
-            if self.combined is None and implements(plugin, Combines):
-                self.combining_plugin, self.combined = plugin, plugin.combine(by_name)
+        found = [(plugin, plugin.combine(by_name)) for plugin in self.plugins if implements(plugin, Combines)]
+        return [Combination(plugin, rule) for plugin, rule in found if rule is not None]
 
     def for_class(self, signed: Mapping[str, Any]) -> ClassPlugins:
         """Returns the plugins for a class for which plugins signed this, by name."""

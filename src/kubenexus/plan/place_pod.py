@@ -14,7 +14,7 @@ from kubenexus.cycle.select import Selection, select_best, select_best_of
 from kubenexus.framework.decision import Diagnosis, PodPlacement
 from kubenexus.framework.extension_points import AssignTogether
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
-from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_assignment
+from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, checked_assignment, plugin_error
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.diagnose import diagnose, nearest_miss, not_looked_at
 from kubenexus.plugins.workload.profile_classifier import ProfileClassifier
@@ -149,11 +149,14 @@ class PodPlacer:
 
     def _assign(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> Assignment | Verdict:
         """Returns all that the pod would take on this row, or the Verdict of the first plugin that refuses the row."""
-        taken = NO_ASSIGNMENT
+        taken, nodes = NO_ASSIGNMENT, Nodes(columns)
         for plugin in classified.table.plugins.assigns:
             trusted = self._class_cache.profile_plugins.traits[plugin.name].trusted
-            view = Nodes(columns) if trusted else Nodes(columns).locked()
-            answer = call_plugin(plugin, plugin.assign, classified.table.pod, row, view)
+            view = nodes if trusted else nodes.locked()
+            try:  # not `call_plugin`: most pods with GPUs are placed by this
+                answer = plugin.assign(classified.table.pod, row, view)
+            except FAILURES as error:
+                raise plugin_error(plugin, error) from error
             if not trusted or isinstance(answer, Verdict):
                 answer = checked_assignment(answer, plugin.name)
             if isinstance(answer, Verdict):

@@ -40,6 +40,7 @@ class DerivedColumns:
 
         self._view, self._one = Nodes, OneNode
         self._named: dict[str, _Column] = {}
+        self._last_row: tuple[tuple[int, int, int], Any] = ((-1, -1, -1), None)
 
     def all(self, wanted: Derivation, nodes: NodeColumns) -> Any:
         """Returns the column or table over all rows, up to date. The caller must not write into it."""
@@ -78,7 +79,15 @@ class DerivedColumns:
         for rows in (of_node, of_usage):
             if wanted.of_one is not None and len(rows) <= _FEW:
                 for row in rows.tolist():
-                    known.values[..., row] = wanted.of_one(self._one(nodes, row))
+                    known.values[..., row] = wanted.of_one(self._one_node(nodes, row))
             elif len(rows):
                 known.values[..., rows] = wanted.of(self._view(nodes, rows))
         return known.values
+
+    def _one_node(self, nodes: NodeColumns, row: int) -> Any:
+        """Returns the row as plain numbers; the object of the last column again, while nothing changed. It holds what
+        it read of the row's devices."""
+        state = (row, nodes.node_changes.mark, nodes.usage_changes.mark)
+        if self._last_row[0] != state:
+            self._last_row = (state, self._one(nodes, row))
+        return self._last_row[1]

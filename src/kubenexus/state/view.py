@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.state.derived import Derivation
+from kubenexus.state.devices.columns import Hardware
 from kubenexus.state.devices.one_node import OneNodeDevices
 from kubenexus.state.devices.view import NodeDeviceSets
 from kubenexus.state.footprint import Port
@@ -263,6 +264,7 @@ class OneNode(Nodes):
         self.row = row
         # `nonzero` is `uses` with defaults for containers without requests.
         self.allocs, self.uses, self.nonzero = columns.resources.by_row[row].tolist()
+        self._devices: OneNodeDevices | None = None
 
     @property
     def width(self) -> int:
@@ -280,9 +282,26 @@ class OneNode(Nodes):
         """Returns itself: its numbers are copies."""
         return self
 
-    @functools.cached_property
-    def devices(self) -> Any:
-        return OneNodeDevices(self.columns, self.row)
+    @property
+    def devices(self) -> Any:  # no cached property: in Python 3.11 that takes a lock, 1 us
+        if self._devices is None:
+            self._devices = OneNodeDevices(self.columns, self.row)
+        return self._devices
+
+    def device_state(self, resource: str, *, whole: bool) -> tuple[Hardware, Hashable]:
+        """Returns the kind of machine, and all else that a number of its devices (`whole`) or parts of them depend on:
+        rows with the same kind and equal states are alike for such a request. No `OneNodeDevices` is made for it."""
+        devices, row, known = self.columns.devices, self.row, self.columns.resources.index
+        hardware = devices.of_row(row).hardware
+        if whole and not hardware.sliced:
+            r, named = known.get(resource, NOTHING), devices.attributed.get(resource)
+            by_name = 0 if named is None else named.item(row)
+            return hardware, (devices.free.item(row), self.uses[r], self.allocs[r], by_name)
+        held: tuple[Any, ...] = tuple(devices.share[:, row].tolist()), tuple(devices.memory[:, row].tolist())
+        for name in (resource,) if resource else devices.attributed:
+            r, named = known.get(name, NOTHING), devices.attributed.get(name)
+            held += self.uses[r], self.allocs[r], 0 if named is None else named.item(row)
+        return hardware, held
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows

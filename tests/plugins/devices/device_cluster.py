@@ -158,12 +158,13 @@ def _with_names(pod: Pod, takes: tuple[DeviceShare, ...]) -> Pod:
 
 
 @st.composite
-def device_clusters(draw: st.DrawFn, nodes: int = 3, pods: int = 5) -> CheckedCluster:
-    """Nodes with devices, and pods that hold some of them."""
+def device_clusters(draw: st.DrawFn, nodes: int = 3, pods: int = 5, *, alike: bool = False) -> CheckedCluster:
+    """Nodes with devices, and pods that hold some of them. `alike`: all nodes have the same machine."""
     cluster = CheckedCluster.of()
     found: dict[str, NodeDevices] = {}
+    machine = draw(machines()) if alike else None
     for name in NODES[: draw(st.integers(1, nodes))]:
-        found[name] = draw(machines())
+        found[name] = machine or draw(machines())
         cluster.tell("upsert_node", draw(offering_nodes(name, found[name])))
         cluster.tell("set_devices", name, found[name])
     for i in range(draw(st.integers(0, pods))):

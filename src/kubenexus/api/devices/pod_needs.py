@@ -5,7 +5,6 @@ be read is a problem for which the pod is refused: without it the pod would get 
 """
 
 import functools
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -108,23 +107,24 @@ def need_warnings(pod: Pod) -> list[str]:
 
 def requests_devices(pod: Pod) -> bool:
     """Returns whether some container requests a device by number."""
-    return any(True for _ in _device_amounts(pod))
+    return bool(device_amounts(pod))
 
 
-def may_request_several(pod: Pod) -> bool:
-    """Returns whether the pod requests more than one device, as far as that shows without parsing amounts."""
-    amounts = list(_device_amounts(pod))
+def may_be_several(amounts: list[QuantityText]) -> bool:
+    """Returns whether these `device_amounts` are more than one device, as far as that shows without parsing them."""
     return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
 
 
-def _device_amounts(pod: Pod) -> Iterator[QuantityText]:
-    """Yields what the containers request of devices, but for zeros."""
+def device_amounts(pod: Pod) -> list[QuantityText]:
+    """Returns what the containers request of devices, but for zeros."""
+    found: list[QuantityText] = []
     for containers in (pod.spec.containers, pod.spec.init_containers):
         for container in containers:
             resources = container.resources
             for name, amount in {**(resources.requests or {}), **(resources.limits or {})}.items():
                 if "/" in name and amount not in ("0", 0) and is_device_resource(name):
-                    yield amount
+                    found.append(amount)
+    return found
 
 
 def _read(entry: KeyEntry[Any], pod: Pod) -> KeyReading[Any]:

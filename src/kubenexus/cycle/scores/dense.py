@@ -6,6 +6,7 @@ import numpy as np
 
 from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.cycle.scores.representation import ClassScores
+from kubenexus.cycle.scores.scale import SUMS
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 
 
@@ -42,7 +43,7 @@ class DenseScores(ClassScores):
 
     def points_at(self, row: int) -> int:
         raw, scale = self.raw.item(row), self.scale
-        if scale.is_normalized:
+        if scale.plugin.normalize.apply is None:
             return int(raw)
         if scale.by_largest:
             return int(scale.normalized(raw, self.extremes))
@@ -50,11 +51,13 @@ class DenseScores(ClassScores):
 
     def part_at(self, row: int) -> int:
         scale = self.scale
-        return scale.weight * (self.raw.item(row) if scale.is_normalized else self.points_at(row))
+        if scale.is_normalized or scale.plugin.normalize.apply is None:
+            return scale.weight * int(self.raw.item(row))
+        return scale.weight * self.points_at(row)
 
     def part(self, rows: Any) -> Any:
         points, weight = self._points(rows), self.scale.weight
-        return points if weight == 1 else np.multiply(points, weight, dtype=np.int64)
+        return points if weight == 1 else np.multiply(points, weight, dtype=SUMS)
 
     def rank_part(self, rows: Any) -> Any:
         return np.multiply(self._points(rows), self.scale.weight << TIE_BREAK_BITS, dtype=np.int64)

@@ -26,8 +26,12 @@ class ScoreScale(msgspec.Struct, gc=False, eq=False, frozen=True):
 
     @property
     def dtype(self) -> type[np.integer[Any]]:
-        """The type of a column of raw scores: a byte a row for points, and the full range for everything else."""
-        return np.uint8 if self.is_normalized and self.trusted else np.int64
+        """The type of a column of raw scores: a byte a row for points of 0..100, that of sums for other points, and the
+        full range for everything else. A class keeps its columns: those of a new one are fresh memory, and each page
+        of it takes as long as the arithmetic."""
+        if not self.trusted or self.plugin.normalize.apply is not None:
+            return np.int64
+        return np.uint8 if self.is_normalized else SUMS
 
     @property
     def by_largest(self) -> bool:

@@ -42,6 +42,7 @@ from kubenexus.plugins.devices.request import (
 from kubenexus.plugins.devices.reserved_tier import reserved_rank, reserved_ranks
 from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
 from kubenexus.plugins.devices.tenant_tier import RANKS, TIER_EVENT, tier_of
+from kubenexus.state.demand import Demand
 from kubenexus.state.devices.view import part_of, unpacked
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -95,14 +96,11 @@ class ResourceFragmentationScore:
         return {}
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        requests, demand = requests_of(pod), nodes.columns.demand
-        if self._by_demand is not None and demand is not None and pod.signed.get(self.name, _NO_GPUS) > _NO_GPUS:
-            request = requests[0] if requests else None
-            if isinstance(nodes, OneNode):
-                return self._by_demand.score_row(pod, request, nodes, demand)
-            return self._by_demand.score(pod, request, nodes, demand)
         if isinstance(nodes, OneNode):
-            return self._score_row(requests, nodes)
+            return self.score_row(pod, nodes)
+        requests, demand = requests_of(pod), self.demand_for(pod, nodes)
+        if self._by_demand is not None and demand is not None:
+            return self._by_demand.score(pod, requests[0] if requests else None, nodes, demand)
         if not requests and not nodes.columns.devices.count:
             return EXACT
         if not requests:
@@ -112,6 +110,19 @@ class ResourceFragmentationScore:
         return shared_scores(
             request, nodes, self.name, lambda view: own(request, view), lambda node: self._score_row(requests, node)
         )
+
+    def demand_for(self, pod: PodClass, nodes: Nodes) -> Demand | None:
+        """Returns the demand by which pods of a class are scored; None if the islands of nodes alone count."""
+        if self._by_demand is None or pod.signed.get(self.name, _NO_GPUS) <= _NO_GPUS:
+            return None
+        return nodes.columns.demand
+
+    def score_row(self, pod: PodClass, node: OneNode) -> int:
+        """Returns the score of one row."""
+        requests, demand = requests_of(pod), self.demand_for(pod, node)
+        if self._by_demand is not None and demand is not None:
+            return self._by_demand.score_row(pod, requests[0] if requests else None, node, demand)
+        return self._score_row(requests, node)
 
     def _score_row(self, requests: tuple[DeviceRequest, ...], node: OneNode) -> int:
         """The same as the methods below, for one row."""

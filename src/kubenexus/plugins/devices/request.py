@@ -1,11 +1,12 @@
 """What a pod class asks of the devices of a node, and which devices of each row could serve it."""
 
+import functools
 from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
-from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, may_request_several
+from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_amounts, device_needs, may_be_several
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.nodes import NodeColumns
 
@@ -46,8 +47,9 @@ _last: list[Any] = [None, None]  # the pod that was signed last, and what it nee
 def needs_of(pod: Pod) -> SignedNeeds | None:
     """Returns what a pod needs of devices; None if nothing. Several plugins sign a pod, one after the other."""
     if _last[0] is not pod:
-        needs = device_needs(pod)
-        _last[:] = pod, None if needs is None else SignedNeeds(needs, may_request_several(pod))
+        amounts = device_amounts(pod)
+        needs = device_needs(pod, requested=bool(amounts))
+        _last[:] = pod, None if needs is None else SignedNeeds(needs, may_be_several(amounts))
     found: SignedNeeds | None = _last[1]
     return found
 
@@ -73,13 +75,25 @@ def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
 
 
 def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
-    part = pod.signed.get(FIT) or ()
-    share, memory = (part[0], part[1]) if part else (0, 0)
-    numbers = [(name, amount) for name, amount in pod.demand.amounts if amount and is_device_resource(name)]
-    if not numbers and (share or memory):
+    part = pod.signed.get(FIT) or (0, 0)
+    numbers = [each for each in pod.demand.amounts if each[1] and is_device_resource(each[0])]
+    if not numbers and (part[0] or part[1]):
         numbers = [("", 1)]
-    each, total = pod.signed.get(VRAM, (0, 0))[:2]
-    kind, link, bandwidth = pod.signed.get(TOPOLOGY, ("", "", 0))
+    wishes = pod.signed.get(VRAM, (0, 0))[:2], pod.signed.get(TOPOLOGY, ("", "", 0))
+    return _shared_requests(tuple(numbers[:MAX_REQUESTS]), part[0], part[1], *wishes)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_requests(
+    numbers: tuple[tuple[str, int], ...],
+    share: int,
+    memory: int,
+    card_memory: tuple[int, int],
+    wanted: tuple[str, str, int],
+) -> tuple[DeviceRequest, ...]:
+    """Returns one object for the equal requests of many classes, so that what follows from them is found by identity.
+    `card_memory` is that of each device and of all together, `wanted` the type, the link and the bandwidth."""
+    (each, total), (kind, link, bandwidth) = card_memory, wanted
     return tuple(
         DeviceRequest(
             resource=name,
@@ -94,7 +108,7 @@ def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
             is_plain=not (share or memory or each or total or kind or bandwidth),
             is_common=_is_common(count, share) and not (memory or each or total or kind or bandwidth),
         )
-        for name, count in numbers[:MAX_REQUESTS]
+        for name, count in numbers
     )
 
 

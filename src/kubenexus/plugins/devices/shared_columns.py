@@ -14,10 +14,12 @@ from kubenexus.api.keys import gpu
 from kubenexus.base.arrays import IntColumn
 from kubenexus.plugins.devices.capacity import unnamed_cards
 from kubenexus.plugins.devices.request import DeviceRequest, available
+from kubenexus.plugins.devices.row_states import StateResults
 from kubenexus.state.derived import Derivation
 from kubenexus.state.devices.layout import ISLAND
 from kubenexus.state.view import Nodes, OneNode
 
+_results: StateResults[int] = StateResults()
 MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers alone count
 
 
@@ -33,11 +35,13 @@ def parts(request: DeviceRequest, nodes: Nodes) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _parts(resource: str, share: int, request: DeviceRequest) -> Derivation:
+    what = f"parts of {share} of {resource}"
+
     def of(nodes: Nodes) -> Any:
         sets = nodes.devices
         return sets.count(available(request, sets)) - unnamed_cards(request, sets)
 
-    return Derivation(f"parts of {share} of {resource}", of, of)
+    return Derivation(what, of, lambda node: _results.get(what, request, node, of))
 
 
 def shared_scores(
@@ -48,7 +52,12 @@ def shared_scores(
         own: IntColumn = of(nodes)
         return own
     what = f"{plugin}: {request.number} x {request.share} of {request.resource}"
-    found: IntColumn = nodes.derived(Derivation(what, of, of_one)).astype(np.int64)
+    wanted = Derivation(
+        what,
+        lambda view: of(view).astype(np.int16),
+        lambda node: _results.get(what, request, node, of_one),
+    )
+    found: IntColumn = nodes.derived(wanted).copy()
     return found
 
 

@@ -19,7 +19,7 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
 from kubenexus.plugins.devices.capacity import CountsDevices
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import TOPOLOGY, DeviceRequest, available, needs_of, requests_of, suitable
@@ -53,6 +53,10 @@ class GPUTopology(CountsDevices):
         if not (signed.several or needs.type or needs.link or needs.bandwidth):
             return None
         return (needs.type, needs.link, needs.bandwidth)
+
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+        """Skips pods whose GPUs may be of any type and need not be joined: no node is refused."""
+        return None if any(request.words or request.joined for request in requests_of(pod)) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         for request in requests_of(pod):

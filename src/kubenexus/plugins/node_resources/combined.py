@@ -43,6 +43,9 @@ class CombinedResourceRule:
         self._workload = workload if isinstance(workload, WorkloadAwareScoring) else None
         self.names = [fit, balanced] if self._workload is None else [fit, balanced, self._workload.name]
 
+    def concerns(self, pod: PodClass) -> bool:
+        return self._wanted(pod) is not None
+
     def rows(self, pod: PodClass, nodes: Nodes) -> tuple[IntColumn, ...] | None:
         wanted, resources = self._wanted(pod), nodes.columns.resources
         layout = resources.layout(_NAMES)

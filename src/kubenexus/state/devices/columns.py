@@ -10,7 +10,7 @@ names (placed by another scheduler), on cards that are not known.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,15 +33,28 @@ MAX_RESOURCES: Final = 64
 _NEAR: Final = 9  # tenths of the nominal memory from which on a card counts as one of that size
 
 
+class Hardware(NamedTuple):
+    """The devices of a machine without what tells them apart from those of another machine of the same kind: whether
+    each is healthy, its replicas, and the memory that pods can share. Equal machines share one object. `sliced`: some
+    device has several replicas."""
+
+    layout: DeviceLayout
+    shared: bool = False
+    sliced: bool = False
+    quality: int = 0
+    devices: tuple[tuple[bool, int, int], ...] = ()
+
+
 class RowDevices(msgspec.Struct, frozen=True, gc=False):
-    """The devices of one row, their layout, and their slots by name."""
+    """The devices of one row, the kind of machine, their layout, and their slots by name."""
 
     node: NodeDevices
+    hardware: Hardware
     layout: DeviceLayout
     slots: dict[str, int]
 
 
-_NONE: Final = RowDevices(NO_DEVICES, NO_LAYOUT, {})
+_NONE: Final = RowDevices(NO_DEVICES, Hardware(NO_LAYOUT), NO_LAYOUT, {})
 
 
 class DeviceColumns:
@@ -79,6 +92,7 @@ class DeviceColumns:
         self._mesh_codes: dict[tuple[int, ...], int] = {(): 0}
         self._rows: dict[int, RowDevices] = {}
         self._layouts: dict[DeviceLayout, tuple[DeviceLayout, dict[str, int]]] = {}
+        self._hardware: dict[Hardware, Hardware] = {}
         self._capacity = capacity
 
     @property
@@ -108,12 +122,13 @@ class DeviceColumns:
         if not devices:
             return
         layout, slots = self._layout(devices)
-        self._rows[row] = RowDevices(node, layout, slots)
+        quality = max(QUALITY[device.link] for device in devices)
+        self._rows[row] = RowDevices(node, self._hardware_of(node, layout, quality), layout, slots)
         self.count += len(devices)
         self._stretch(len(devices), layout)
         self.shared[row], self.mesh[row] = node.shared, self._mesh_code(layout.neighbours)
         self.replicas[row] = max(device.replicas for device in devices)
-        self.quality[row] = max(QUALITY[device.link] for device in devices)
+        self.quality[row] = quality
         self.tiers[row] = devices_tier(devices)
         self.healthy[row] = sum(1 << slot for slot, device in enumerate(devices) if device.healthy)
         self.gpus[row] = layout.gpus
@@ -156,6 +171,15 @@ class DeviceColumns:
                 self._layouts.clear()
             known = self._layouts[layout] = (layout, {name: slot for slot, name in enumerate(layout.names)})
         return known
+
+    def _hardware_of(self, node: NodeDevices, layout: DeviceLayout, quality: int) -> Hardware:
+        """Returns the kind of machine, one object for all equal ones."""
+        each = tuple([(device.healthy, device.replicas, usable_memory(device)) for device in node.devices])
+        if len(self._hardware) > 4 * max(len(self._rows), 64):  # most are of machines that are gone
+            self._hardware.clear()
+        sliced = any(device.replicas > 1 for device in node.devices)
+        hardware = Hardware(layout, node.shared, sliced, quality, each)
+        return self._hardware.setdefault(hardware, hardware)
 
     def _stretch(self, slots: int, layout: DeviceLayout) -> None:
         if slots > self.slots:

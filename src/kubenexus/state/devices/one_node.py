@@ -1,6 +1,5 @@
 """Sets of devices of one node, as plain integers and lists of them: for one row NumPy costs more than it saves."""
 
-import functools
 from typing import Any
 
 from kubenexus.api.devices.device_share import WHOLE
@@ -21,6 +20,7 @@ class OneNodeDevices(SharedByPlugins):
         self.free: int = nodes.devices.free.item(row)
         self.healthy: int = nodes.devices.healthy.item(row)
         self._shared = {}
+        self._lists: dict[str, list[int]] = {}
 
     def offered(self, resource: str) -> int:
         words = self._columns.offered.get(resource) if resource else self._columns.gpus
@@ -119,23 +119,28 @@ class OneNodeDevices(SharedByPlugins):
     def islands(self) -> tuple[int, ...]:
         return self._columns.of_row(self._row).layout.groups[ISLAND]
 
-    @functools.cached_property
+    # Not cached properties: in Python 3.11 each takes a lock, 1 us.
+
+    @property
     def shares(self) -> list[int]:
         """What is left of each device, in thousandths."""
-        left: list[int] = self._columns.share[:, self._row].tolist()
-        return left
+        return self._listed("share", self._columns.share)
 
-    @functools.cached_property
+    @property
     def usable(self) -> list[int]:
         """The memory of each device that pods can share, in bytes."""
-        most: list[int] = self._columns.usable[:, self._row].tolist()
-        return most
+        return self._listed("usable", self._columns.usable)
 
-    @functools.cached_property
+    @property
     def memory(self) -> list[int]:
         """What is left of the memory of each device, in bytes."""
-        left: list[int] = self._columns.memory[:, self._row].tolist()
-        return left
+        return self._listed("memory", self._columns.memory)
+
+    def _listed(self, name: str, amounts: Any) -> list[int]:
+        known: list[int] | None = self._lists.get(name)
+        if known is None:
+            known = self._lists[name] = amounts[:, self._row].tolist()
+        return known
 
     def unnamed_devices(self, resource: str) -> int:
         return 0 if self.sliced else self.unnamed(resource)
