@@ -23,7 +23,10 @@ TOLERANT = a_spec(a_request(count=2, tolerations=[{"key": "broken", "operator": 
 
 def a_rule(name: str = "rule", effect: str = "NoSchedule", **selector: str) -> DeviceTaintRule:
     taint = {"key": "broken", "value": "yes", "effect": effect}
-    spec: dict[str, Any] = {"taint": taint, **({"deviceSelector": selector} if selector else {})}
+    return a_rule_of({"taint": taint, "deviceSelector": selector}, name)
+
+
+def a_rule_of(spec: dict[str, Any], name: str = "rule") -> DeviceTaintRule:
     return from_data({"metadata": {"name": name}, "spec": spec}, DeviceTaintRule)
 
 
@@ -39,6 +42,9 @@ def cluster(*rules: DeviceTaintRule) -> Ledger:
     ("rule", "left"),
     [
         pytest.param(a_rule(), "", id="all devices"),
+        pytest.param(
+            a_rule_of({"taint": {"key": "a", "effect": "NoSchedule"}}), [["d0"]], id="none, without a selector"
+        ),
         pytest.param(a_rule(driver=DRIVER), "", id="all devices of the driver"),
         pytest.param(a_rule(driver="other"), [["d0"]], id="devices of another driver"),
         pytest.param(a_rule(pool="n1"), "", id="all devices of the pool"),

@@ -5,7 +5,7 @@ from kubenexus.api.meta import ApiObject, ObjectMeta
 
 
 class DeviceTaintSelector(ApiObject):
-    """The devices that a rule is for. What is not set selects all."""
+    """The devices that a rule is for. What is not set selects all; a rule without a selector selects none."""
 
     driver: str | None = None
     pool: str | None = None

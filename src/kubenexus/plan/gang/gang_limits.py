@@ -25,6 +25,9 @@ _SIGNATURE, MEMBER = 500, 50
 _TABLE, _PLACEMENT, ORDER = 3_000, 3_500, 2_000
 _KEY_ROW = 4  # to read a label from a node
 _DEVICE_TABLE = 5  # tables that one costs for a class that needs certain devices, or parts of them: 2 to 5 ms
+_CLAIM_ROWS = 3  # rows that one costs for a class or a member with device claims
+_ROW_OF_PLUGIN = 12  # cells that cost as much as a row that a plugin reports of its own work
+_FREE_ROWS = 2_000  # of these, for each class
 _BYTES = 256  # of a signature, for which a table costs as much again; a spread constraint has 90
 
 
@@ -55,7 +58,8 @@ class MemberClassCosts:
         keys = {key for key in node_keys(pod) if key not in self._keys}
         self._keys |= keys
         self._left -= ORDER + self._rows  # stays in the budget, for placing the class once
-        table = table_cells(signature, self._rows) * (_DEVICE_TABLE if stated_needs(pod) else 1)
+        rows = self._rows * (_CLAIM_ROWS if pod.spec.resource_claims else 1)
+        table = table_cells(signature, rows) * (_DEVICE_TABLE if stated_needs(pod) else 1)
         if not self._spend(table + _KEY_ROW * self._rows * len(keys)):
             raise self._beyond()
         self._known += 1
@@ -88,9 +92,17 @@ def table_cells(signature: bytes, rows: int) -> int:
     return (_TABLE + rows * 5 // 4) * (_BYTES + len(signature)) // _BYTES
 
 
-def placement_cells(signature: bytes, rows: int) -> int:
-    """Returns the cells for placing one member of a class after the others."""
-    return (_PLACEMENT + rows) * (8 * _BYTES + len(signature)) // (8 * _BYTES)
+def placement_cells(signature: bytes, rows: int, *, claims: bool = False) -> int:
+    """Returns the cells for placing one member of a class, with or without device claims, after the others."""
+    cells = _PLACEMENT + rows * (_CLAIM_ROWS if claims else 1)
+    return cells * (8 * _BYTES + len(signature)) // (8 * _BYTES)
+
+
+def charge_plugins(rows: int, classes: int, budget: WorkBudget) -> None:
+    """Charges rows that plugins report of their own work for the tables of so many classes. At most half of the budget
+    goes: what they looked at is known in the next attempt, so no gang is refused for it."""
+    beyond = max(0, rows - _FREE_ROWS * classes)
+    budget.left -= min(beyond * _ROW_OF_PLUGIN, max(0, budget.left) // 2)
 
 
 def node_keys(pod: Pod) -> Iterator[str]:

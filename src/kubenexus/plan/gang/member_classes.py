@@ -76,13 +76,15 @@ def group_members(
     so many classes.
     """
     member_classes: dict[tuple[int, frozenset[str] | None], MemberClass] = {}
-    for alike in _by_signature(pods, class_cache, columns, budget or WorkBudget()):
+    budget, before = budget or WorkBudget(), class_cache.work.reported
+    for alike in _by_signature(pods, class_cache, columns, budget):
         classified = class_cache.lookup(alike[0], columns, view)
         member_class = member_classes.get(key := (id(classified.table), classified.node_names))
         if member_class is None:
             member_classes[key] = MemberClass(classified, alike)
         else:
             member_class.pods += alike
+    gang_limits.charge_plugins(class_cache.work.reported - before, len(member_classes), budget)
     return list(member_classes.values())
 
 

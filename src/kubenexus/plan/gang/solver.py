@@ -169,7 +169,10 @@ class GangSolver:
         """Returns how many pods the budget allows to place. Raises GangLimitError if the minimum is more."""
         rows = self._columns.count
         price = max(
-            placement_cells(member_class.classified.table.pod.signature, rows) for member_class in self._member_classes
+            placement_cells(
+                each.classified.table.pod.signature, rows, claims=bool(each.classified.pod.spec.resource_claims)
+            )
+            for each in self._member_classes
         )
         most = max(0, self._budget.left) // price
         if self._job.minimum > most:

@@ -15,13 +15,21 @@ from kubenexus.api.devices.resource_claim import AllocationResult
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.verdict import MAX_REASONS
 from kubenexus.plugins.dynamic_resources.allocator import Found, NotOnNode, Place, allocate
-from kubenexus.plugins.dynamic_resources.candidates import Candidate, Reads, candidates_at, node_candidates
+from kubenexus.plugins.dynamic_resources.candidates import (
+    Candidate,
+    PoolShape,
+    Reads,
+    ShapeTable,
+    candidates_at,
+    node_candidates,
+)
 from kubenexus.plugins.dynamic_resources.claim_requests import EQUAL, ClaimError, CompiledClaim
 from kubenexus.plugins.dynamic_resources.counting import DeviceCounts, countable_requests
 from kubenexus.plugins.dynamic_resources.pod_claims import score_of
 from kubenexus.plugins.dynamic_resources.results import allocations
 from kubenexus.plugins.dynamic_resources.row_states import RowStates, distinct
-from kubenexus.plugins.dynamic_resources.work import Work, WorkMeter
+from kubenexus.plugins.dynamic_resources.work import ROW, Work, WorkMeter
+from kubenexus.state.claims.pools import Pool
 from kubenexus.state.nodes import NodeColumns
 
 _SPARE: Final = 4096  # outcomes that are kept beyond one for each row
@@ -100,14 +108,7 @@ class ClaimOutcomes:
         outcome = self._known(row, states, columns, Work(self._meter))
         if outcome.error:
             outcome = self._search(row, states, columns, Work(self._meter))
-        if outcome.found is None:
-            return outcome.error or outcome.elsewhere
-        chosen = (choice.candidate for choices in outcome.found.choices for choice in choices)
-        candidates = candidates_at(states.pools(row)[0], chosen)
-        try:
-            return allocations(self.claims, outcome.found, candidates, columns.claims.classes, columns.names[row])
-        except ClaimError as error:
-            return str(error)
+        return _named(self.claims, outcome, states.pools(row)[0], row, columns)
 
     @property
     def held_bytes(self) -> int:
@@ -123,7 +124,9 @@ class ClaimOutcomes:
             states = self._states = columns.shared_while_used(question, lambda: RowStates(self._reads))
             self._columns, self._generation = columns, -1
             self._counts = DeviceCounts(self._countable)
-        states.refresh(columns)
+        looked_at = states.refresh(columns)
+        if looked_at and self._meter is not None:
+            self._meter.add(looked_at * ROW)
         if states.generation != self._generation:
             self._generation = states.generation
             self._outcomes.clear()
@@ -162,20 +165,56 @@ class ClaimOutcomes:
         return known
 
     def _search(self, row: int, states: RowStates, columns: NodeColumns, work: Work) -> Outcome:
-        pools, shapes = states.pools(row)
-        place = Place(columns.names[row], columns.labels.of_row(row))
-        candidates: Sequence[Candidate] = node_candidates(pools, shapes, columns.claims.allocated)
-        try:
-            found = allocate(self.claims, pools, candidates, columns.claims.allocated, place, work)
-        except ClaimError as error:
-            return Outcome(error=str(error))
-        except NotOnNode as reason:
-            return Outcome(elsewhere=str(reason))
-        return _NOTHING if found is None else Outcome(found, score=self._score(found))
+        return _searched(self.claims, *states.pools(row), row, columns, work)
 
-    def _score(self, found: Found) -> int:
-        taken = ({choice.request.full_name for choice in choices} for choices in found.choices)
-        return sum(score_of(claim.spec, names) for claim, names in zip(self.claims, taken, strict=True))
+
+def allocations_on_row(
+    claims: Sequence[CompiledClaim], row: int, columns: NodeColumns, meter: WorkMeter | None = None
+) -> list[AllocationResult] | str:
+    """Returns the allocation of each claim on a row, or why there is none. Unlike `ClaimOutcomes` it looks at no other
+    row: for claims that are asked about once."""
+    store, table = columns.claims, ShapeTable(_joint_reads(claims))
+    pools = store.pools(columns.names[row], columns.labels.of_row(row) if store.labels_matter else {})
+    shapes = tuple([table.of(each) for each in pools])
+    return _named(claims, _searched(claims, pools, shapes, row, columns, Work(meter)), pools, row, columns)
+
+
+def _searched(
+    claims: Sequence[CompiledClaim],
+    pools: tuple[Pool, ...],
+    shapes: tuple[PoolShape, ...],
+    row: int,
+    columns: NodeColumns,
+    work: Work,
+) -> Outcome:
+    place = Place(columns.names[row], columns.labels.of_row(row))
+    candidates: Sequence[Candidate] = node_candidates(pools, shapes, columns.claims.allocated)
+    try:
+        found = allocate(claims, pools, candidates, columns.claims.allocated, place, work)
+    except ClaimError as error:
+        return Outcome(error=str(error))
+    except NotOnNode as reason:
+        return Outcome(elsewhere=str(reason))
+    return _NOTHING if found is None else Outcome(found, score=_score(claims, found))
+
+
+def _named(
+    claims: Sequence[CompiledClaim], outcome: Outcome, pools: tuple[Pool, ...], row: int, columns: NodeColumns
+) -> list[AllocationResult] | str:
+    """Returns the allocations of an outcome, with the names that the devices have on a row."""
+    if outcome.found is None:
+        return outcome.error or outcome.elsewhere
+    chosen = (choice.candidate for choices in outcome.found.choices for choice in choices)
+    try:
+        candidates = candidates_at(pools, chosen)
+        return allocations(claims, outcome.found, candidates, columns.claims.classes, columns.names[row])
+    except ClaimError as error:
+        return str(error)
+
+
+def _score(claims: Sequence[CompiledClaim], found: Found) -> int:
+    taken = ({choice.request.full_name for choice in choices} for choices in found.choices)
+    return sum(score_of(claim.spec, names) for claim, names in zip(claims, taken, strict=True))
 
 
 def _joint_reads(claims: Sequence[CompiledClaim]) -> Reads:

@@ -23,7 +23,7 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.dynamic_resources.claim_requests import MAX_TOGETHER, ClaimError, compile_claims
 from kubenexus.plugins.dynamic_resources.extended_resources import extended_claim
 from kubenexus.plugins.dynamic_resources.hints import claim_changed
-from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome, Rows
+from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome, Rows, allocations_on_row
 from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
 from kubenexus.plugins.dynamic_resources.work import ROWS, WorkMeter
 from kubenexus.plugins.label_rows import rows_matching
@@ -225,7 +225,7 @@ class DynamicResources:
                 places.append((i, each.position))
         try:
             together = compile_claims(specs, store.classes, most=MAX_TOGETHER)
-            given = ClaimOutcomes(together, self._meter).allocations(row, nodes.columns)
+            given = allocations_on_row(together, row, nodes.columns, self._meter)
         except ClaimError as error:
             given = str(error)
         if isinstance(given, str):

@@ -6,7 +6,7 @@ at again. All classes whose claims read the same attributes share one object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ _SPARE: Final = 4096  # numbers beyond one for each row, before all are given ag
 _ROW_BYTES, _SHAPE_BYTES, _HELD_BYTES = 40, 1024, 512
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _NO_ROWS: Final = np.zeros(0, np.int64)
+
+
+class _Pass(NamedTuple):
+    """What was found in one pass, by identity: the states of pools, and the numbers of tuples of pools. Nodes that see
+    the same pools share both, see `PoolBuilder`."""
+
+    pools: dict[int, Any]
+    numbers: dict[int, tuple[int, int, int]]
 
 
 class RowStates:
@@ -42,12 +50,12 @@ class RowStates:
         self._shapes: list[tuple[PoolShape, ...]] = []
         self._held_numbers: dict[Any, int] = {}
 
-    def refresh(self, columns: NodeColumns) -> None:
-        """Brings the columns up to date."""
+    def refresh(self, columns: NodeColumns) -> int:
+        """Brings the columns up to date. Returns the number of rows that were looked at."""
         claims = columns.claims
         marks = (claims.version, claims.changes.mark, columns.node_changes.mark)
         if marks == self._marks:
-            return
+            return 0
         rows = self._changed_rows(columns)
         most = columns.size + _SPARE
         if len(self._held_numbers) > most or len(self._shape_numbers) > most:
@@ -55,7 +63,9 @@ class RowStates:
             rows = range(columns.size)
         self._marks = marks
         self._grow(columns)
-        self._set([row for row in rows if columns.alive.item(row)], columns)
+        alive = [row for row in rows if columns.alive.item(row)]
+        self._set(alive, columns)
+        return len(alive)
 
     def pools(self, row: int) -> tuple[tuple[Pool, ...], tuple[PoolShape, ...]]:
         """Returns the pools of a row, and their shapes."""
@@ -78,7 +88,7 @@ class RowStates:
 
     def _set(self, rows: Sequence[int], columns: NodeColumns) -> None:
         """Finds the numbers of some rows, all of them nodes."""
-        states: dict[int, Any] = {}
+        states = _Pass({}, {})
         if len(rows) <= _FEW:
             for row in rows:
                 self.shapes[row], self.held[row], self.words[row] = self._numbers(row, columns, states)
@@ -89,21 +99,21 @@ class RowStates:
         self.held[where] = [each[1] for each in found]
         self.words[where] = np.array([each[2] for each in found], np.uint64)
 
-    def _numbers(self, row: int, columns: NodeColumns, states: dict[int, Any]) -> tuple[int, int, int]:
-        """Returns what the columns have for a row. `states` are those of pools that were looked at just now: nodes can
-        share one."""
+    def _numbers(self, row: int, columns: NodeColumns, states: _Pass) -> tuple[int, int, int]:
+        """Returns what the columns have for a row. `states` is what was found for others just now."""
         claims = columns.claims
         pools = claims.pools(columns.names[row], columns.labels.of_row(row) if claims.labels_matter else _NO_LABELS)
-        if pools is self._pools[row]:
-            shapes = self.shapes.item(row)
-        else:
-            self._pools[row] = pools
-            shapes = self._number_of(pools, row, columns)
-        key = tuple([_state_of(pool, claims, states) for pool in pools])
+        before, self._pools[row] = self._pools[row], pools
+        known = states.numbers.get(id(pools))
+        if known is not None:
+            return known
+        shapes = self.shapes.item(row) if pools is before else self._number_of(pools, row, columns)
+        key = tuple([_state_of(pool, claims, states.pools) for pool in pools])
         number = self._held_numbers.get(key)
         if number is None:
             number = self._held_numbers[key] = len(self._held_numbers)
-        return shapes, number, _word(pools, key) if any(key) else 0
+        found = states.numbers[id(pools)] = shapes, number, _word(pools, key) if any(key) else 0
+        return found
 
     def _number_of(self, pools: tuple[Pool, ...], row: int, columns: NodeColumns) -> int:
         shapes = tuple([self._table.of(each) for each in pools])

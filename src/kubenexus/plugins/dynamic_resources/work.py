@@ -13,6 +13,7 @@ from kubenexus.state.claims.device import PoolDevice, cel_device
 MAX_STEPS: Final = 20_000  # of one attempt, and of one search: an attempt ends with the search that exceeds it
 STATE: Final = 40  # for a state of a node, whatever its devices
 DEVICE: Final = 2  # for each of them
+ROW: Final = 5  # for each row whose devices changed
 ROWS: Final = 3  # of other plugins that cost as much as a step
 
 

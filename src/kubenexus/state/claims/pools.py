@@ -4,6 +4,7 @@ A driver publishes a pool in one or more slices of one generation. A node sees t
 nodes, and those whose selector matches it. Devices of an incomplete or invalid pool are not allocated.
 """
 
+import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -16,6 +17,7 @@ from kubenexus.state.claims.device import Names, NodeSelection, PoolDevice, node
 PoolId: TypeAlias = tuple[str, str]  # driver and name
 MAX_DEVICES: Final = 2048  # of the slices of one pool: 16 full slices
 _MAX_NUMBERS: Final = 1 << 16
+_MAX_TUPLES: Final = 1 << 14
 
 
 class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
@@ -31,6 +33,11 @@ class PoolSlice(msgspec.Struct, frozen=True, gc=False, weakref=False):
     problem: str = ""
     has_compatibility_groups: bool = False
     has_binding_conditions: bool = False
+
+    @property
+    def node_name(self) -> str:
+        """The node that its devices are for; "" if they are for others, too."""
+        return "" if self.selection is None else self.selection.name
 
     def on_node(self, node: str, labels: Mapping[str, str]) -> bool:
         if self.selection is not None:
@@ -143,30 +150,67 @@ class _Seen(NamedTuple):
     slices: list[PoolSlice]
 
 
-def pools_of_node(
-    seen: Iterable[PoolSlice],
-    every: Mapping[PoolId, Mapping[str, PoolSlice]],
-    node: str,
-    labels: Mapping[str, str],
-    coder: PoolCoder,
-) -> tuple[Pool, ...]:
-    """Returns the pools that have devices for a node, in the order in which devices are tried: by driver and name,
-    those with binding conditions last. `seen` are the slices that the node may see, `every` has all, by pool."""
-    found: dict[PoolId, _Seen] = {}
-    for each in seen:
-        if each.has_compatibility_groups or not each.on_node(node, labels):
-            continue
-        known = found.get(each.pool)
-        if known is None or each.generation > known.generation:
-            found[each.pool] = _Seen(each.generation, [each])
-        elif each.generation == known.generation:
-            known.slices.append(each)
-    pools = [pool for id in sorted(found) if (pool := _pool(id, found[id].slices, every[id])) is not None]
-    pools = [msgspec.structs.replace(pool, codes=coder.codes(pool.id, pool)) for pool in pools]
-    return (
-        *(pool for pool in pools if not pool.has_binding_conditions),
-        *(pool for pool in pools if pool.has_binding_conditions),
-    )
+class PoolBuilder:
+    """Makes pools of the slices that nodes see. Nodes that see the same slices of a pool share one object, and those
+    that see the same pools one tuple. `every` has all slices, by pool. `devices` counts those of the pools made."""
+
+    def __init__(self, every: Mapping[PoolId, Mapping[str, PoolSlice]]) -> None:
+        self.devices = 0
+        self._every, self._coder = every, PoolCoder()
+        # By the identities of their slices, which the entries keep in use.
+        self._known: dict[PoolId, dict[tuple[int, ...], tuple[list[PoolSlice], Pool | None]]] = {}
+        self._tuples: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+
+    def forget(self, id: PoolId) -> None:
+        """Forgets a pool, because one of its slices changed."""
+        if self._known.pop(id, None) is not None:
+            self._tuples.clear()
+
+    def of_node(self, seen: Iterable[PoolSlice], node: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
+        """Returns the pools that have devices for a node, in the order in which devices are tried: by driver and name,
+        those with binding conditions last. `seen` are the slices that the node may see."""
+        found: dict[PoolId, _Seen] = {}
+        for each in seen:
+            if each.has_compatibility_groups or not each.on_node(node, labels):
+                continue
+            known = found.get(each.pool)
+            if known is None or each.generation > known.generation:
+                found[each.pool] = _Seen(each.generation, [each])
+            elif each.generation == known.generation:
+                known.slices.append(each)
+        pools = [pool for id in sorted(found) if (pool := self._pool(id, found[id].slices)) is not None]
+        return self._same(
+            (
+                *(pool for pool in pools if not pool.has_binding_conditions),
+                *(pool for pool in pools if pool.has_binding_conditions),
+            )
+        )
+
+    def _pool(self, id: PoolId, slices: list[PoolSlice]) -> Pool | None:
+        if all(each.node_name for each in slices):
+            return self._made(id, slices)
+        known = self._known.setdefault(id, {})
+        key = tuple(map(builtins.id, slices))
+        entry = known.get(key)
+        if entry is None:
+            entry = known[key] = (list(slices), self._made(id, slices))
+        return entry[1]
+
+    def _made(self, id: PoolId, slices: list[PoolSlice]) -> Pool | None:
+        pool = _pool(id, slices, self._every[id])
+        if pool is None:
+            return None
+        self.devices += len(pool.positions)
+        return msgspec.structs.replace(pool, codes=self._coder.codes(pool.id, pool))
+
+    def _same(self, pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
+        """Returns one tuple for nodes with the same pools, unless one of these is of one node alone, or its devices
+        have nodes of their own. So what a reader finds for the tuple is true for all nodes that have it."""
+        if not all(each.id in self._known and not each.selects_by_device for each in pools):
+            return pools
+        if len(self._tuples) >= _MAX_TUPLES:
+            self._tuples.clear()
+        return self._tuples.setdefault(tuple(map(builtins.id, pools)), pools)
 
 
 def _pool(id: PoolId, slices: list[PoolSlice], every: Mapping[str, PoolSlice]) -> Pool | None:

@@ -4,13 +4,12 @@ A claim holds devices by the allocation in its status, or, until that is written
 placed with it. Both count once: the status replaces the assignment when the watch delivers it.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from kubenexus.api.devices.device_taint_rule import DeviceTaintRule, DeviceTaintSelector
+from kubenexus.api.devices.device_taint_rule import DeviceTaintRule
 from kubenexus.api.devices.resource_claim import (
     EXTENDED_RESOURCE_CLAIM,
     AllocationResult,
@@ -22,10 +21,11 @@ from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
-from kubenexus.state.claims.pools import Pool, PoolCoder, PoolId, PoolSlice, pool_slice, pools_of_node
+from kubenexus.state.claims.pools import Pool, PoolBuilder, PoolId, PoolSlice, pool_slice
 from kubenexus.state.claims.taint_rules import TaintRules, matches
 
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
+_READ, _SLICE = 16, 1  # what it costs to read the pools of a node, and for each slice that it may see; a device: 1
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -118,7 +118,7 @@ class ClaimStore:
         self._by_pool: dict[PoolId, dict[str, PoolSlice]] = {}
         self._on_node: dict[str, dict[str, PoolSlice]] = {}
         self._shared: dict[str, PoolSlice] = {}
-        self._coder = PoolCoder()
+        self._builder = PoolBuilder(self._by_pool)
         self._rules = TaintRules()
         self._outdated: dict[str, None] = {}  # nodes whose pools were forgotten, in portions to be read again
         self._pools: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
@@ -161,15 +161,17 @@ class ClaimStore:
 
     def _rules_changed(self, *rules: DeviceTaintRule) -> None:
         """Forgets the pools whose devices a rule is or was for."""
-        selectors = [each.spec.device_selector or DeviceTaintSelector() for each in rules]
+        selectors = [each.spec.device_selector for each in rules if each.spec.device_selector is not None]
         concerned = [each for each in self._slices.values() if any(matches(one, each) for one in selectors)]
-        if any(not _node_of(each) for each in concerned):
+        for each in concerned:
+            self._builder.forget(each.pool)
+        if any(not each.node_name for each in concerned):
             self._all_changed()
             return
         for each in concerned:
-            self._pools.pop(_node_of(each), None)
-            self._outdated[_node_of(each)] = None
-            self._row_changed(_node_of(each))
+            self._pools.pop(each.node_name, None)
+            self._outdated[each.node_name] = None
+            self._row_changed(each.node_name)
 
     def _all_changed(self) -> None:
         self.version += 1
@@ -191,18 +193,19 @@ class ClaimStore:
 
     def _put_slice(self, name: str, fresh: PoolSlice | None) -> None:
         old = self._slices.pop(name, None)
+        self._rules.forget(name)
         if old is not None:
             _take_out(self._by_pool, old.pool, name)
             if old.pool not in self._by_pool:
                 self._invalid.pop(old.pool, None)
-            if _node_of(old):
-                _take_out(self._on_node, _node_of(old), name)
+            if old.node_name:
+                _take_out(self._on_node, old.node_name, name)
             self._shared.pop(name, None)
         if fresh is not None:
             self._slices[name] = fresh
             self._by_pool.setdefault(fresh.pool, {})[name] = fresh
-            if _node_of(fresh):
-                self._on_node.setdefault(_node_of(fresh), {})[name] = fresh
+            if fresh.node_name:
+                self._on_node.setdefault(fresh.node_name, {})[name] = fresh
             else:
                 self._shared[name] = fresh
         for each in (old, fresh):
@@ -211,11 +214,12 @@ class ClaimStore:
 
     def _pool_changed(self, changed: PoolSlice) -> None:
         """A slice may complete its pool for every node that sees a part of it."""
+        self._builder.forget(changed.pool)
         slices = [changed, *self._by_pool.get(changed.pool, {}).values()]
-        if not all(_node_of(each) for each in slices):
+        if not all(each.node_name for each in slices):
             self._all_changed()
             return
-        nodes = {_node_of(each) for each in slices}
+        nodes = {each.node_name for each in slices}
         for node in nodes:
             self._pools.pop(node, None)
             self._row_changed(node)
@@ -304,8 +308,8 @@ class ClaimStore:
         pools = self.allocated.add(held) if sign > 0 else self.allocated.remove(held)
         for pool in pools:
             for each in self._by_pool.get(pool, {}).values():
-                if _node_of(each):
-                    self._row_changed(_node_of(each))
+                if each.node_name:
+                    self._row_changed(each.node_name)
                 else:
                     self.version += 1
 
@@ -318,11 +322,13 @@ class ClaimStore:
 
     def pools(self, node: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
         """Returns the pools that have devices for a node."""
+        if not self._shared and node not in self._on_node:
+            return ()
         known = self._pools.get(node)
         if known is not None and (not self._shared or known[0] == labels):
             return known[1]
         seen = map(self._rules.applied, (*self._on_node.get(node, {}).values(), *self._shared.values()))
-        found = pools_of_node(seen, self._by_pool, node, labels, self._coder)
+        found = self._builder.of_node(seen, node, labels)
         for pool in found:
             self._note_validity(pool)
         self._pools[node] = (labels if self._shared else {}, found)
@@ -354,21 +360,20 @@ class ClaimStore:
         return len(self._outdated)
 
     def read_pools(self, labels: Callable[[int], Mapping[str, str]], most: int) -> None:
-        """Reads the pools of up to `most` nodes again. After a change that concerns all nodes of a large cluster, all
-        at once would take half a second."""
-        for node in list(itertools.islice(self._outdated, most)):
+        """Reads the pools of up to `most` nodes again, fewer if these see many slices or devices. After a change that
+        concerns all nodes of a large cluster, all at once would take half a second."""
+        left, each_node = most * _READ, _READ + _SLICE * len(self._shared)
+        while left > 0 and self._outdated:
+            node = next(iter(self._outdated))
             del self._outdated[node]
-            row = self._row_of.get(node)
+            row, devices = self._row_of.get(node), self._builder.devices
             if row is not None:
                 self.pools(node, labels(row) if self._shared else {})
+            left -= each_node + self._builder.devices - devices
 
     def node_left(self, node: str) -> None:
         self._pools.pop(node, None)
         self._outdated.pop(node, None)
-
-
-def _node_of(found: PoolSlice) -> str:
-    return "" if found.selection is None else found.selection.name
 
 
 def _take_out(table: dict[Any, dict[str, PoolSlice]], key: Any, name: str) -> None:

@@ -11,6 +11,8 @@ _VERSION: Final = "resource.k8s.io/v1"
 _GPUS: Final = 8
 _PER_SLICE: Final = 128
 _UUID: Final = f'device.attributes["{_DRIVER}"].uuid'
+_KIND: Final = f'device.attributes["{_DRIVER}"].kind'
+_GANG, _LEAST = "pod-group.scheduling.kubenexus.io/name", "pod-group.scheduling.kubenexus.io/min-available"
 _EVERYTHING: Final = 'device.attributes.exists(domain, domain == "example.com")'
 
 
@@ -28,6 +30,22 @@ def one_pool_for_all_nodes(number: int) -> list[Item]:
         for i in range(count)
     ]
     return [Item(kinds.DEVICE_CLASSES, _class()), *(Item(kinds.RESOURCE_SLICES, each) for each in slices), *_claiming()]
+
+
+def gang_that_competes(members: int) -> list[Item]:
+    """A gang of so many members, two at least, each with a claim for one of several kinds of devices, and one device
+    too few. Every member is a class of its own, and devices have to be exchanged before the planner finds that the
+    gang does not fit."""
+    members = max(members, 2)
+    kinds_of = [f"k{i}" for i in range(members - 1)]
+    slices = []
+    for node, first in enumerate(range(0, len(kinds_of), _GPUS)):
+        devices = [{"name": each, "attributes": {"kind": {"string": each}}} for each in kinds_of[first : first + _GPUS]]
+        slices.append(_slice(f"kinds-{node}", devices, nodeName=f"node-{node}"))
+    wanted = [(kinds_of[i - 1], kinds_of[i]) for i in range(1, len(kinds_of))]
+    claims = [_wants(" || ".join(f'{_KIND} == "{kind}"' for kind in each)) for each in [*wanted, *[(kinds_of[0],)] * 2]]
+    pods = [item for i, each in enumerate(claims) for item in _member(f"competes-{i}", each, members)]
+    return [Item(kinds.DEVICE_CLASSES, _class()), *(Item(kinds.RESOURCE_SLICES, each) for each in slices), *pods]
 
 
 def republished(items: list[Item]) -> list[Item]:
@@ -73,6 +91,13 @@ def _pod(name: str, claims: list[Json]) -> list[Item]:
     ]
     made = [Item(kinds.RESOURCE_CLAIMS, _claim(f"{name}-{i}", each)) for i, each in enumerate(claims)]
     return [*made, Item(kinds.PODS, pod)]
+
+
+def _member(name: str, claim: Json, members: int) -> list[Item]:
+    pod = plain(name)
+    pod["metadata"].setdefault("labels", {}).update({_GANG: "competes", _LEAST: str(members)})
+    pod["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": name}]
+    return [Item(kinds.RESOURCE_CLAIMS, _claim(name, claim)), Item(kinds.PODS, pod)]
 
 
 def _claim(name: str, devices: Json) -> Json:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from kubenexus.api.keys import KEYS, gang, gpu, tenant
 from kubenexus.client import kinds
-from kubenexus.testing.large.device_groups import machines, one_pool_for_all_nodes, republished
+from kubenexus.testing.large.device_groups import gang_that_competes, machines, one_pool_for_all_nodes, republished
 from kubenexus.testing.large.large_cluster import Item
 from kubenexus.testing.large.objects import node
 from kubenexus.testing.large.pods import ANNOTATION_BYTES, GPU, Json, plain
@@ -132,4 +132,5 @@ GROUPS: Final[dict[str, LargeGroup]] = {
     "pods on GPU nodes that get a price": LargeGroup(_pods_on_gpu_nodes, _price, 5_000),
     "nodes with GPUs that claims tell apart": LargeGroup(machines, republished, 5_000),
     "devices of a pool that all nodes see": LargeGroup(one_pool_for_all_nodes, republished, 12_000),
+    "members of a gang whose claims compete": LargeGroup(gang_that_competes, republished, 500),
 }
