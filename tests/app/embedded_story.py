@@ -27,6 +27,7 @@ from kubenexus.sim.embedded_cluster import (
 from kubenexus.sim.kubelets.agents import AgentSettings
 from kubenexus.sim.kubelets.node_calls import NodeTemplate
 
+PLAIN = ServingOptions()
 Pods = dict[str, dict[str, Any]]
 
 
@@ -64,12 +65,14 @@ def _by_name(listed: Any) -> Pods:
 
 
 @contextlib.asynccontextmanager
-async def cluster(count: int, cpu: str) -> AsyncIterator[EmbeddedCluster]:
+async def cluster(
+    count: int, cpu: str, options: ServingOptions = PLAIN, *, controllers: bool = False
+) -> AsyncIterator[EmbeddedCluster]:
     """So many nodes of so many CPUs."""
     clock = WallClock()
     nodes = NodeTemplate(prefix="n", capacity={"cpu": cpu, "memory": "8Gi", "pods": "110"}).nodes(count, clock.now())
     async with open_embedded_cluster(
-        ServingOptions(), clock, random.Random(5), EmbeddedClusterSpec(nodes, AgentSettings(), controllers=False)
+        options, clock, random.Random(5), EmbeddedClusterSpec(nodes, AgentSettings(), controllers=controllers)
     ) as box:
         yield box
 

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from kubenexus.api.codec import from_data
-from kubenexus.api.core import Pod, PodResourceClaim
+from kubenexus.api.core import Pod, PodResourceClaim, SchedulingGroup
 from kubenexus.api.devices.resource_claim import FINALIZER, AllocationResult, ResourceClaim
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.workloads import PodGroup, PodGroupSpec
 from kubenexus.base.clock import VirtualClock
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.job_binding import PodBinding
@@ -22,6 +24,7 @@ from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
 from kubenexus.state.claims.store import ClaimChoice
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.object_kinds import apply_object
 from kubenexus.testing.builders import a_node, a_pod
 from tests.bind.server import LOST, SILENT, Guard
 from tests.plugins.dynamic_resources.cluster import a_device, a_slice, a_spec
@@ -75,7 +78,7 @@ class ClaimServer:
 class Fixture:
     """A pod that was placed with a device for its claim, or with one that the claim has already."""
 
-    def __init__(self, allocated: bool = False) -> None:
+    def __init__(self, allocated: bool = False, group: bool = False) -> None:
         self.server, self.ledger, self.guard = ClaimServer(), Ledger(), Guard()
         self.ledger.upsert_node(a_node("n1"))
         self.ledger.upsert_resource_slice(a_slice("s", [a_device("d0"), a_device("d1")]))
@@ -84,15 +87,18 @@ class Fixture:
         self.seen()
         claims = [PodResourceClaim(name="gpu", resource_claim_name="c")]
         self.pod: Pod = a_pod("p", resource_claims=claims)
+        if group:
+            self.pod = in_group(self.pod)
+            meta = ObjectMeta(name="g", namespace="default", uid="group")
+            apply_object(self.ledger, "PodGroup", PodGroup(metadata=meta, spec=PodGroupSpec(resource_claims=claims)))
         choices = () if allocated else (ClaimChoice(0, from_data(GIVEN, AllocationResult), a_spec()),)
         with self.ledger.transaction() as transaction:
             transaction.place(self.pod, "n1", footprint_of(self.pod), claims=choices)
             transaction.commit(1.0)
-        store = self.ledger.nodes.claims
         self.point = ClaimPreBind(
             self.server,
             self.guard,
-            store.claims,
+            self.ledger.nodes.claims,
             self.ledger.pods,
             self.ledger.upsert_resource_claim,
             VirtualClock(1_000_000.0),
@@ -122,6 +128,12 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
             await story()
 
     asyncio.run(bounded())
+
+
+def in_group(pod: Pod) -> Pod:
+    return msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, scheduling_group=SchedulingGroup(pod_group_name="g"))
+    )
 
 
 def users(status: Claim) -> list[str]:

@@ -1,6 +1,6 @@
 """Namespaces, services, pod groups and controllers: read only to know which pods belong together."""
 
-from kubenexus.api.core import PodCondition
+from kubenexus.api.core import PodCondition, PodResourceClaim
 from kubenexus.api.meta import ApiObject, Int32, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
@@ -74,6 +74,7 @@ class PodGroupSpec(ApiObject):
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: DisruptionMode | None = None
     min_member: Int64 | None = None
+    resource_claims: list[PodResourceClaim] = []
 
 
 class PodGroupStatus(ApiObject):

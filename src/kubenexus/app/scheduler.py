@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -316,7 +317,8 @@ class Scheduler:
 
     def _make_pod_group_reporter(self) -> PodGroupReporter:
         api, stalled = self._metered(GROUP_STATUS), stalled_writes(self._clock, "PodGroup status")
-        return PodGroupReporter(self.ledger.groups, api, self.guard, self.watches.pod_groups, self._clock, stalled)
+        served = partial(self.watches.version_of, kinds.POD_GROUPS)
+        return PodGroupReporter(self.ledger.groups, api, self.guard, served, self._clock, stalled)
 
     def _make_reservation_reporter(self) -> ReservationReporter:
         api, stalled = self._metered(RESERVATION_STATUS), stalled_writes(self._clock, "ResourceReservation status")
@@ -346,9 +348,9 @@ class Scheduler:
         def written(claim: ResourceClaim) -> None:
             self.handlers.on_object_update("ResourceClaim", claim)
 
-        claims, pods = self.ledger.nodes.claims.claims, self.ledger.pods
-        timeouts = claim_timeouts(configuration)
-        return ClaimPreBind(self.api, self.guard, claims, pods, written, self._clock, timeouts=timeouts)
+        claims, pods = self.ledger.nodes.claims, self.ledger.pods
+        timeouts, served = claim_timeouts(configuration), partial(self.watches.version_of, kinds.RESOURCE_CLAIMS)
+        return ClaimPreBind(self.api, self.guard, claims, pods, written, self._clock, timeouts=timeouts, served=served)
 
     def _make_dispatcher(self) -> Dispatcher:
         checks = SendChecks(self._still_wanted, self._needed, self._unexplained, self._options.delay, self.wakeup.set)

@@ -7,6 +7,9 @@ read again. What a write returns goes into the ledger at once, before the watch 
 the decision on: first by the assumed pod, then by the claim. If the pod is not bound in the end, the allocation is
 taken back; one that another pod uses by now stays.
 
+A claim of the pod's PodGroup is reserved once, for the PodGroup. It stays allocated while any member may use it, and is
+taken back when the PodGroup finds no node and no member has one.
+
 A write without an answer may have happened. The claim is then read until the server answers, and the pod stays
 assumed: its devices are given to no other claim in the meantime.
 """
@@ -19,25 +22,19 @@ from typing import Any, Final
 from kubenexus.api.codec import read_object
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.pod_claims import claim_name
-from kubenexus.api.devices.resource_claim import FINALIZER, AllocationResult, ResourceClaim
+from kubenexus.api.devices.resource_claim import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
+from kubenexus.api.gangs.declaration import POD_GROUP, GroupRef
 from kubenexus.base.clock import Clock, Sleep
-from kubenexus.bind.claim_calls import (
-    allocate_call,
-    create_extended_call,
-    deallocate_call,
-    delete_call,
-    finalizer_call,
-    unfinalized_call,
-)
+from kubenexus.bind.claim_calls import ClaimCalls, pod_user
 from kubenexus.bind.job_binding import NOT_LEADING, PodBinding, WriteGuard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.kinds import RESOURCE_CLAIMS
-from kubenexus.client.verbs import get, patch_pod_status
+from kubenexus.client.kinds import RESOURCE_CLAIMS, ApiResource
+from kubenexus.client.verbs import patch_pod_status
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plugins.dynamic_resources.plugin import DynamicResources
-from kubenexus.state.claims.store import ClaimAllocation, StoredClaim
-from kubenexus.state.pods import PodRecord
+from kubenexus.state.claims.store import ClaimAllocation, ClaimStore
+from kubenexus.state.pods import PodRecord, PodStage
 
 TRIES: Final = 5  # writes of one claim that other clients may cross
 TIMEOUT: Final = 600.0
@@ -47,27 +44,31 @@ PAUSE: Final = 1.0  # seconds between two reads of a claim whose write had no an
 
 
 class ClaimPreBind:
-    """A `PreBind` plugin. `claims` are those of the ledger, `pods` its records. `written` is called with each claim
-    that a write returned; the owner of the watch calls `on_claim_changed` after each change."""
+    """A `PreBind` plugin. `store` has the claims of the ledger, `pods` are its records. `written` is called with each
+    claim that a write returned; the owner of the watch calls `on_claim_changed` after each change. `served` returns
+    the version of claims that the server has."""
 
     name = "DynamicResources"
     awaited = "device claims"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         api: Api,
         guard: WriteGuard,
-        claims: Mapping[str, StoredClaim],
+        store: ClaimStore,
         pods: Mapping[str, PodRecord],
         written: Callable[[ResourceClaim], None],
         clock: Clock,
         *,
         timeouts: Mapping[str, float] | None = None,
+        served: Callable[[], ApiResource] = lambda: RESOURCE_CLAIMS,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._api, self._guard, self._claims, self._pods = api, guard, claims, pods
+        self._api, self._guard, self._claims, self._pods = api, guard, store.claims, pods
+        self._groups = store.pod_groups
         self._written, self._clock, self._sleep = written, clock, sleep
         self._timeouts = timeouts or {}  # by the profile
+        self._calls = ClaimCalls(served)
         self._writing: dict[str, asyncio.Event] = {}  # by claim: set when its writer has ended
         self._allocated: dict[str, list[str]] = {}  # by pod: the claims that were written for it
         self._waiting: dict[str, set[asyncio.Event]] = {}
@@ -85,9 +86,10 @@ class ClaimPreBind:
         if record is None or record.uid != pod_binding.uid:
             return "the pod is gone"
         given = {each.claim: each for each in record.claims}
-        keys = list(_keys(pod))
-        for key in keys:
-            problem = await self._reserve(key, given.get(key), pod)
+        users = dict(self._users(pod))
+        keys = list(users)
+        for key, user in users.items():
+            problem = await self._reserve(key, given.get(key), pod, user)
             if problem:
                 return problem
         if "" in given:
@@ -109,10 +111,10 @@ class ClaimPreBind:
             claim, own = stored.claim, f"{pod_binding.pod.metadata.name}-extended-resources-"
             with contextlib.suppress(ApiError, Unreachable, Uncertain):  # the next attempt finds the claim as it is
                 if claim.metadata.name.startswith(own):
-                    await self._send(unfinalized_call(claim))
-                    await self._api.send(delete_call(claim), timeout=self._guard.write_timeout)
+                    await self._send(self._calls.remove_finalizer(claim))
+                    await self._api.send(self._calls.delete(claim), timeout=self._guard.write_timeout)
                 else:
-                    await self._send(deallocate_call(claim, pod_binding.uid))
+                    await self._send(self._calls.deallocate(claim, pod_binding.uid))
 
     def on_refused(self, job: Job, decision: Decision) -> None:
         """Takes back the allocations of claims that keep the pods of a refused job from nodes, and that no other pod
@@ -120,19 +122,23 @@ class ClaimPreBind:
         away = any(text == DynamicResources.AWAY.text for text, _ in decision.diagnosis.counts)
         if not away and not (job.is_gang and self.name in decision.diagnosis.refused_by):
             return
+        placed: dict[GroupRef, bool] = {}
         for pod in job.pods[:MAX_TAKEN_BACK]:
-            for key in _keys(pod):
+            for key, user in self._users(pod):
                 stored = self._claims.get(key)
-                if stored is not None and key not in self._taking_back and _is_idle(stored.claim, pod):
-                    task = asyncio.get_running_loop().create_task(self._take_back(stored.claim, pod.metadata.uid))
+                if stored is None or key in self._taking_back:
+                    continue
+                if self._is_idle(stored.claim, pod, user, placed):
+                    uids = (pod.metadata.uid, user.uid)
+                    task = asyncio.get_running_loop().create_task(self._take_back(stored.claim, uids))
                     self._taking_back[key] = task
                     break
 
-    async def _take_back(self, claim: ResourceClaim, pod_uid: str) -> None:
+    async def _take_back(self, claim: ResourceClaim, uids: tuple[str, ...]) -> None:
         try:
             if self._guard.may_write():
                 with contextlib.suppress(ApiError, Unreachable, Uncertain):
-                    await self._send(deallocate_call(claim, pod_uid))
+                    await self._send(self._calls.deallocate(claim, *uids))
         finally:
             self._taking_back.pop(claim.metadata.key, None)
 
@@ -142,32 +148,55 @@ class ClaimPreBind:
 
     # --- one claim -------------------------------------------------------------------------------------------------
 
-    async def _reserve(self, key: str, given: ClaimAllocation | None, pod: Pod) -> str:
-        """Writes the allocation of a claim, if it has none, and that the pod uses it."""
+    def _users(self, pod: Pod) -> Iterator[tuple[str, ConsumerReference]]:
+        """Yields the keys of the pod's claims, and whom each is reserved for: the pod, or its PodGroup."""
+        for each in pod.spec.resource_claims:
+            name = claim_name(pod, each)
+            if name:
+                yield f"{pod.metadata.namespace}/{name}", self._groups.user_of(pod, each) or pod_user(pod)
+
+    def _is_idle(self, claim: ResourceClaim, pod: Pod, user: ConsumerReference, placed: dict[GroupRef, bool]) -> bool:
+        """Whether a claim has devices that no pod but this one uses. A PodGroup uses it once a member has a node; the
+        pods are looked through for that (3 ms for 50,000), once for all claims: `placed` has what was found."""
+        if claim.status.allocation is None:
+            return False
+        if not {each.uid for each in claim.status.reserved_for} <= {pod.metadata.uid, user.uid}:
+            return False
+        group = None if user.uid == pod.metadata.uid else _group_of(pod)
+        if group is None:
+            return True
+        if group not in placed:
+            placed[group] = any(_is_placed_in(each, group) for each in self._pods.values())
+        return not placed[group]
+
+    async def _reserve(self, key: str, given: ClaimAllocation | None, pod: Pod, user: ConsumerReference) -> str:
+        """Writes the allocation of a claim, if it has none, and whom it is reserved for."""
         async with self._alone(key):
             stored = self._claims.get(key)
             if stored is None:
                 return f"claim {key} is gone"
-            return await self._write(stored.claim, given, pod)
+            return await self._write(stored.claim, given, pod, user)
 
-    async def _write(self, claim: ResourceClaim, given: ClaimAllocation | None, pod: Pod) -> str:  # noqa: C901 - one for each answer
+    async def _write(  # noqa: C901 - one for each answer
+        self, claim: ResourceClaim, given: ClaimAllocation | None, pod: Pod, user: ConsumerReference
+    ) -> str:
         key, crossed = claim.metadata.key, 0
         while crossed < TRIES:
             problem = _problem(claim, given)
             if problem:
                 return problem
-            if claim.status.allocation is not None and _is_reserved(claim, pod):
+            if claim.status.allocation is not None and _is_reserved(claim, pod, user):
                 return ""
             if not self._guard.may_write():
                 return NOT_LEADING
             try:
                 fresh = claim.status.allocation is None
                 if fresh and FINALIZER not in claim.metadata.finalizers:
-                    claim = await self._send(finalizer_call(claim))
-                if fresh:
+                    claim = await self._send(self._calls.add_finalizer(claim))
+                if fresh and user.uid == pod.metadata.uid:
                     self._allocated.setdefault(pod.metadata.uid, []).append(key)
                 await self._send(
-                    allocate_call(claim, None if given is None else given.allocation, pod, self._clock.now())
+                    self._calls.allocate(claim, None if given is None else given.allocation, user, self._clock.now())
                 )
             except ApiError as error:
                 if error.code != 409:
@@ -190,12 +219,12 @@ class ClaimPreBind:
         if not self._guard.may_write():
             return "", NOT_LEADING
         try:
-            claim = await self._send(create_extended_call(pod, given))
+            claim = await self._send(self._calls.create_extended(pod, given))
         except (ApiError, Unreachable, Uncertain) as error:
             return "", f"create claim for extended resources: {error}"
         key = claim.metadata.key
         self._allocated.setdefault(pod.metadata.uid, []).append(key)
-        problem = await self._write(claim, given, pod)
+        problem = await self._write(claim, given, pod, pod_user(pod))
         if problem:
             return key, problem
         meta = pod.metadata
@@ -221,7 +250,7 @@ class ClaimPreBind:
         meta = claim.metadata
         while True:
             try:
-                body = await self._api.send(get(RESOURCE_CLAIMS, meta.namespace, meta.name), timeout=LOOK)
+                body = await self._api.send(self._calls.read(claim), timeout=LOOK)
             except ApiError as error:
                 if error.code in (403, 404):
                     return f"get updated claim {meta.key}: {error}"
@@ -291,12 +320,15 @@ class ClaimPreBind:
                     del self._waiting[key]
 
 
-def _keys(pod: Pod) -> Iterator[str]:
-    """Yields the keys of the pod's claims."""
-    for each in pod.spec.resource_claims:
-        name = claim_name(pod, each)
-        if name:
-            yield f"{pod.metadata.namespace}/{name}"
+def _group_of(pod: Pod) -> GroupRef | None:
+    group = pod.spec.scheduling_group
+    return None if group is None else GroupRef(POD_GROUP, pod.metadata.namespace, group.pod_group_name)
+
+
+def _is_placed_in(record: PodRecord, group: GroupRef) -> bool:
+    """Whether this is a pod with a node, and of this PodGroup."""
+    gang = record.traits.gang
+    return gang is not None and gang.ref == group and record.stage is not PodStage.NOMINATED
 
 
 def _problem(claim: ResourceClaim, given: ClaimAllocation | None) -> str:
@@ -317,14 +349,8 @@ def _devices(allocation: AllocationResult) -> list[tuple[Any, ...]]:
     return [(each.request, each.driver, each.pool, each.device) for each in allocation.devices.results]
 
 
-def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
-
-
-def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a claim has devices that no pod but this one uses."""
-    users = {each.uid for each in claim.status.reserved_for}
-    return claim.status.allocation is not None and users <= {pod.metadata.uid}
+def _is_reserved(claim: ResourceClaim, pod: Pod, user: ConsumerReference) -> bool:
+    return any(each.uid in (pod.metadata.uid, user.uid) for each in claim.status.reserved_for)
 
 
 def _devices_ready(claim: ResourceClaim) -> bool | str:

@@ -29,6 +29,18 @@ def cluster() -> None:
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig here.")
 @click.option("--controllers/--no-controllers", default=True, show_default=True, help="Deployments become pods, ...")
 @click.option("--nodes", type=click.IntRange(0), default=0, help="So many nodes, with agents that run their pods.")
+@click.option(
+    "--feature-gates",
+    default="",
+    metavar="GATE=true,...",
+    help="GenericWorkload, DRAWorkloadResourceClaims; as with kube-apiserver.",
+)
+@click.option(
+    "--runtime-config",
+    default="",
+    metavar="VERSION=BOOL,...",
+    help="resource.k8s.io/v1 and v1beta2; as with kube-apiserver.",
+)
 @click.option("--seed", type=int, help="The same names and identities every time.")
 def serve(kubeconfig_out: Path | None, seed: int | None, **given: Any) -> None:
     """Serve a cluster until interrupted; what was in it is gone then.
@@ -41,12 +53,25 @@ def serve(kubeconfig_out: Path | None, seed: int | None, **given: Any) -> None:
     from kubenexus.sim.apiserver.serving import ServingOptions
 
     files = (given["tls_cert_file"], given["tls_private_key_file"])
-    options = ServingOptions(given["host"], given["port"], given["token"], *files)
+    gates = tuple(gate for gate, on in _switches("--feature-gates", given["feature_gates"]).items() if on)
+    versions = _switches("--runtime-config", given["runtime_config"])
+    options = ServingOptions(given["host"], given["port"], given["token"], *files, gates, versions)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(options, kubeconfig_out, random.Random(seed), given["nodes"], given["controllers"]))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _switches(option: str, text: str) -> dict[str, bool]:
+    """Reads `NAME=true,OTHER=false`. Raises click.BadParameter."""
+    found: dict[str, bool] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if value not in ("true", "false"):
+            raise click.BadParameter(f"{option}: {part!r} is not NAME=true or NAME=false")
+        found[name] = value == "true"
+    return found
 
 
 async def _serve(

@@ -80,6 +80,11 @@ DEVICE_TAINT_RULES: Final = ApiResource(
     "DeviceTaintRule", "devicetaintrules", group="resource.k8s.io", namespaced=False
 )
 RESOURCE_CLAIMS: Final = ApiResource("ResourceClaim", "resourceclaims", group="resource.k8s.io")
+RESOURCE_CLAIMS_BETA: Final = ApiResource("ResourceClaim", "resourceclaims", "v1beta2", "resource.k8s.io")
+DEVICE_CLASSES_BETA: Final = ApiResource("DeviceClass", "deviceclasses", "v1beta2", "resource.k8s.io", False)
+DEVICE_TAINT_RULES_BETA: Final = ApiResource(
+    "DeviceTaintRule", "devicetaintrules", "v1beta2", "resource.k8s.io", namespaced=False
+)
 RESOURCE_CLAIM_TEMPLATES: Final = ApiResource(
     "ResourceClaimTemplate", "resourceclaimtemplates", group="resource.k8s.io"
 )

@@ -73,6 +73,16 @@ def _group(name: str, kind: type[Any]) -> KindHandler:
     )
 
 
+def _pod_group_seen(ledger: Ledger, group: PodGroup) -> None:
+    ledger.groups.seen(POD_GROUP, group)
+    ledger.nodes.claims.pod_groups.set(group)
+
+
+def _pod_group_gone(ledger: Ledger, key: str) -> None:
+    ledger.groups.gone(POD_GROUP, key)
+    ledger.nodes.claims.pod_groups.remove(key)
+
+
 def _unread(kind: type[Any]) -> KindHandler:
     """A kind that is watched but does not change the ledger."""
     return KindHandler(kind, lambda ledger, thing: None, lambda ledger, key: None)
@@ -124,7 +134,7 @@ KINDS: dict[str, KindHandler] = {
         lambda ledger, thing: ledger.reservation_objects.seen(thing),
         lambda ledger, key: ledger.reservation_objects.gone(key),
     ),
-    POD_GROUP: _group(POD_GROUP, PodGroup),
+    POD_GROUP: KindHandler(PodGroup, _pod_group_seen, _pod_group_gone),
     COSCHEDULING: _group(COSCHEDULING, PodGroup),
     VOLCANO: _group(VOLCANO, PodGroup),
     WORKLOAD: _group(WORKLOAD, Workload),

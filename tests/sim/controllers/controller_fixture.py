@@ -17,9 +17,9 @@ PATCH = "application/merge-patch+json"
 
 
 class ControllerFixture:
-    def __init__(self, token: str = "") -> None:
+    def __init__(self, token: str = "", gates: tuple[str, ...] = ()) -> None:
         self.clock = VirtualClock(START)
-        self.server = ApiServer(self.clock, random.Random(3), token=token)
+        self.server = ApiServer(self.clock, random.Random(3), token=token, gates=gates)
         self.controllers = ControllerManager(self.server, self.clock, token=token)
         self._head = {"authorization": f"Bearer {token}"}
 

@@ -93,7 +93,7 @@ class Watches:
         """Waits until every bind made before this call is in the ledger, also the previous leader's last one. Decisions
         on an older state could use the same capacity twice. The other kinds are as old as their watches, as always."""
         kept = (each for each in self.reflectors if each.synced or each.wanted not in OPTIONAL)
-        written = [each for each in kept if each.resource in WRITTEN_KINDS]
+        written = [each for each in kept if each.wanted in WRITTEN_KINDS]
         await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
 
     # --- what the server has ----------------------------------------------------------------------------------------
@@ -102,10 +102,9 @@ class Watches:
         """Whether the server has an optional kind, and it was listed."""
         return any(each.wanted is resource and each.synced and each.served for each in self.reflectors)
 
-    def pod_groups(self) -> ApiResource:
-        """Returns the version of PodGroups that the server has."""
-        served = (each.resource for each in self.reflectors if each.resource.kind == kinds.POD_GROUPS.kind)
-        return next((each for each in served if each.group == kinds.POD_GROUPS.group), kinds.POD_GROUPS)
+    def version_of(self, resource: ApiResource) -> ApiResource:
+        """Returns the version of a kind that the server has."""
+        return next((each.resource for each in self.reflectors if each.wanted == resource), resource)
 
     def pods_version(self) -> str | None:
         """Returns the resourceVersion that the watch of pods has reached, "" before its list, None without one."""

@@ -21,6 +21,7 @@ from kubenexus.api.resource_names import is_extended
 from kubenexus.api.resources import demand
 from kubenexus.base.errors import Malformed, truncated
 from kubenexus.framework.verdict import Code
+from kubenexus.state.claims.pod_groups import is_for_pod_group
 from kubenexus.state.claims.store import IMPLICIT_RESOURCE, ClaimStore, StoredClaim
 
 
@@ -111,14 +112,20 @@ def _existing(pod: Pod, store: ClaimStore) -> Iterator[tuple[int, StoredClaim]]:
             raise _Refused(f'could not find ResourceClaim "{namespace}/{truncated(name)}"')
         if stored.claim.metadata.deletion_timestamp:
             raise _Refused(f'resourceclaim "{name}" is being deleted')
-        if each.resource_claim_template_name and not each.resource_claim_name and not _owned(stored.claim, pod):
-            owner = f"Pod {namespace}/{pod.metadata.name} (Pod is not owner)"
-            raise _Refused(f"ResourceClaim {namespace}/{name} was not created for {owner}")
+        if each.resource_claim_template_name and not each.resource_claim_name:
+            _check_owner(stored.claim, pod, store)
         yield position, stored
 
 
-def _owned(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(each.controller and each.uid == pod.metadata.uid for each in claim.metadata.owner_references)
+def _check_owner(claim: ResourceClaim, pod: Pod, store: ClaimStore) -> None:
+    """Raises _Refused unless a claim was made for the pod, or for its PodGroup if that has claims."""
+    if any(each.controller and each.uid == pod.metadata.uid for each in claim.metadata.owner_references):
+        return
+    group = store.pod_groups.user(pod)
+    if group is not None and is_for_pod_group(claim, group):
+        return
+    owners = "Pod is not owner" if group is None else f"neither Pod nor PodGroup {group.name} is the owner"
+    raise _Refused(f"ResourceClaim {claim.metadata.key} was not created for Pod {pod.key} ({owners})")
 
 
 def _state(position: int, stored: StoredClaim, store: ClaimStore) -> ClaimState:

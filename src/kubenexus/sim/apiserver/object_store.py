@@ -2,13 +2,15 @@
 it."""
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from kubenexus.base.clock import Clock
 from kubenexus.sim.apiserver.kinds import Registry, ServedKind
 from kubenexus.sim.apiserver.meta import MetadataSource
+from kubenexus.sim.apiserver.optional_kinds import serve_optional_kinds
 from kubenexus.sim.apiserver.rules.events import inward, outward
 from kubenexus.sim.apiserver.status_errors import Json
 from kubenexus.sim.apiserver.store import Store
@@ -21,15 +23,23 @@ NAMESPACES = "namespaces"
 class ObjectStore:
     """Store, registry and metadata source of one server; implements `rules.ClusterReader`.
 
-    `without` names disabled admission plugins.
+    `without` names disabled admission plugins, `gates` the feature gates that are on, `versions` the versions that are
+    served or not other than by default.
     """
 
     def __init__(
-        self, clock: Clock, rng: random.Random, store: Store | None = None, without: Collection[str] = ()
+        self,
+        clock: Clock,
+        rng: random.Random,
+        store: Store | None = None,
+        without: Collection[str] = (),
+        gates: Collection[str] = (),
+        versions: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
-        self._without = frozenset(without)
+        self._without, self._gates = frozenset(without), frozenset(gates)
         self.store = store or Store()
         self.registry = Registry()
+        serve_optional_kinds(self.registry, gates, versions)
         self.stamps = MetadataSource(clock, rng)
 
     # The interface of the rules.
@@ -51,6 +61,9 @@ class ObjectStore:
 
     def admits(self, plugin: str) -> bool:
         return plugin not in self._without
+
+    def has_gate(self, gate: str) -> bool:
+        return gate in self._gates
 
     # Writing.
 

@@ -10,6 +10,7 @@ from kubenexus.sim.apiserver.kinds import DATA, ServedKind
 
 Schema = Mapping[str, Any]
 _REF = "#/components/schemas/"
+_SAME_FIELDS = {"resource.k8s.io/v1beta2": "resource.k8s.io/v1"}  # versions whose schemas differ in descriptions only
 
 
 @functools.cache
@@ -31,7 +32,7 @@ def _by_kind() -> dict[tuple[str, str], str]:
 
 def name_of(group_version: str, kind: str) -> str | None:
     """Returns the name of a kind's definition, or None if there is no schema."""
-    return _by_kind().get((group_version, kind))
+    return _by_kind().get((_SAME_FIELDS.get(group_version, group_version), kind))
 
 
 def schema_of(kind: ServedKind) -> Schema | None:

@@ -2,7 +2,8 @@
 
 import logging
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
@@ -28,7 +29,8 @@ class ApiServer:
     Call `tidy` to let them work.
 
     `without` names disabled admission plugins, as kube-apiserver's --disable-admission-plugins: Priority,
-    TaintNodesByCondition and StorageObjectInUseProtection are supported.
+    TaintNodesByCondition and StorageObjectInUseProtection are supported. For `gates` and `versions` see
+    `optional_kinds`.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class ApiServer:
         housekeeping: bool = True,
         token: str = "",
         without: Collection[str] = (),
+        gates: Collection[str] = (),
+        versions: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
-        self.core = ObjectStore(clock, rng, store, without)
+        self.core = ObjectStore(clock, rng, store, without, gates, versions)
         self._token = f"Bearer {token}" if token else ""
         self._resources = Resources(self.core)
         self._furnish()

@@ -23,13 +23,15 @@ NAME = "kubenexus"
 
 class ServingOptions(msgspec.Struct, frozen=True):
     """Where a cluster is served and how clients authenticate. A token requires HTTPS: kubectl sends none over plain
-    HTTP."""
+    HTTP. For `gates` and `versions` see `optional_kinds`."""
 
     host: str = "127.0.0.1"
     port: int = 0
     token: str = ""
     certificate: str = ""
     key: str = ""
+    gates: tuple[str, ...] = ()
+    versions: dict[str, bool] = {}
 
     @property
     def secure(self) -> bool:
@@ -74,7 +76,7 @@ async def serve(options: ServingOptions, clock: Clock, rng: random.Random) -> Se
     if not options.token and not _loopback(options.host):
         raise KubeNexusError(f"--host {options.host} is open to others: set --token, or serve the loopback only")
     context = await _context(options)
-    server = ApiServer(clock, rng, token=options.token)
+    server = ApiServer(clock, rng, token=options.token, gates=options.gates, versions=options.versions)
     listener = await listen(server, options.host, options.port, context)
     authority = await _authority(listener.port, options) if context else ""
     return ServedCluster(server, listener, options, authority)

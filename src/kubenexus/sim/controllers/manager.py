@@ -12,6 +12,7 @@ from typing import Any
 from kubenexus.base.clock import Clock
 from kubenexus.client import verbs
 from kubenexus.client.calls import Call
+from kubenexus.client.kinds import RESOURCE_CLAIMS, RESOURCE_CLAIMS_BETA
 from kubenexus.sim.apiserver.http_types import Request, Response
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.controllers import daemon_set, deployment, job, owner_refs, replica_set, stateful_set
@@ -61,7 +62,9 @@ class ControllerManager:
         self._later = DelayingQueue()
         self._failures: dict[Key, int] = {}
         self._writing_status: Key | None = None
-        self._resource_claims = ResourceClaimController(server.core.store, self._send, wake)
+        served = server.core.registry.find(RESOURCE_CLAIMS.api_version, RESOURCE_CLAIMS.plural)
+        claims = RESOURCE_CLAIMS if served is not None else RESOURCE_CLAIMS_BETA
+        self._resource_claims = ResourceClaimController(server.core.store, self._send, wake, claims)
         self._cache = ControllerCache(server.core.store, self._concerned)
 
     def close(self) -> None:

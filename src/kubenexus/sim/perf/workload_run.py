@@ -12,7 +12,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import Configuration, load
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.perf.extra_kinds import serve_pod_groups
+from kubenexus.sim.apiserver.optional_kinds import serve_pod_groups
 from kubenexus.sim.perf.files import Case, InvalidWorkload, PerfWorkload
 from kubenexus.sim.perf.ops import AnyOp, CreatePods, CreatePodSets
 from kubenexus.sim.perf.params import Params
@@ -132,7 +132,7 @@ async def _played(
     if placed is not None:
         simulation.tracker.told = placed
     if _gates(trial).get("GenericWorkload"):
-        serve_pod_groups(simulation.server)
+        serve_pod_groups(simulation.server.core.registry)
     player = WorkloadRunner(trial.case, trial.workload, simulation, TemplateCache(simulation.server.core.registry))
     problem = ""
     try:

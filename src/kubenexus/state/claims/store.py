@@ -21,6 +21,7 @@ from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
+from kubenexus.state.claims.pod_groups import PodGroupClaims
 from kubenexus.state.claims.pools import Pool, PoolBuilder, PoolId, PoolSlice, pool_slice
 from kubenexus.state.claims.taint_rules import TaintRules, matches
 
@@ -108,6 +109,7 @@ class ClaimStore:
         self.classes: dict[str, DeviceClass] = {}
         self.class_of_resource: dict[str, str] = {}
         self.specs = ClaimSpecs()
+        self.pod_groups = PodGroupClaims()
         self.allocated = AllocatedDevices()
         self.pending: dict[str, PendingAllocation] = {}
         self.changes = ChangeLog()

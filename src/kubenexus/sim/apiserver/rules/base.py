@@ -27,6 +27,9 @@ class ClusterReader(Protocol):
     def admits(self, plugin: str) -> bool:
         """Whether an admission plugin is enabled, by kube-apiserver's name for it (`--disable-admission-plugins`)."""
 
+    def has_gate(self, gate: str) -> bool:
+        """Whether a feature gate is on that is off by default (`--feature-gates`)."""
+
 
 def nothing(*_: Any) -> None:
     pass

@@ -36,6 +36,7 @@ RULES = {
     "poddisruptionbudgets.policy": nodes_and_namespaces.BUDGET,
     "leases.coordination.k8s.io": nodes_and_namespaces.LEASE,
     "priorityclasses.scheduling.k8s.io": nodes_and_namespaces.PRIORITY_CLASS,
+    "podgroups.scheduling.k8s.io": workloads.POD_GROUP,
     "storageclasses.storage.k8s.io": storage.STORAGE_CLASS,
     "csinodes.storage.k8s.io": storage.CSI_NODE,
     "csidrivers.storage.k8s.io": storage.CSI_DRIVER,

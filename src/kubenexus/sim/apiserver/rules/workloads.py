@@ -8,6 +8,7 @@ import msgspec
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import names
+from kubenexus.sim.apiserver.optional_kinds import POD_GROUP_CLAIMS
 from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule
 from kubenexus.sim.apiserver.rules.pod_spec import check_pod_spec
 from kubenexus.sim.apiserver.rules.templates import default_pod_spec, fill
@@ -164,6 +165,12 @@ def _same(*fields: str) -> Callable[[Json, Json], list[FieldError]]:
     return check
 
 
+def _admit_pod_group(item: Json, cluster: ClusterReader) -> None:
+    """Drops a field whose gate is off, as the real server does."""
+    if not cluster.has_gate(POD_GROUP_CLAIMS):
+        item.get("spec", {}).pop("resourceClaims", None)
+
+
 def _no_status(_: Json) -> Json:
     return {}
 
@@ -216,3 +223,9 @@ JOB = Rule(
     returns_deleted=True,
 )
 CRON_JOB = Rule(default=_default_cron_job, status=_no_status, generation=True)
+POD_GROUP = Rule(
+    admit=_admit_pod_group,
+    check_update=_same("schedulingPolicy", "schedulingConstraints", "resourceClaims"),
+    status=_no_status,
+    generation=True,
+)
