@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.base.arrays import BoolColumn
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.cycle.nominated_pods import NominatedResult, filter_with_nominated_pods
@@ -83,6 +84,15 @@ class PodPlacer:
     def assignable(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> bool:
         """Returns whether devices, volumes and the like can be assigned to the pod on a row that passes all filters."""
         return not classified.table.plugins.assigns or isinstance(self._assign(classified, row, columns), Assignment)
+
+    def feasible_rows(self, pod: Pod, columns: NodeColumns, job: JobView) -> BoolColumn:
+        """Returns the rows that the filters let a pod have; none if it cannot be placed at all."""
+        none: BoolColumn = np.zeros(columns.size, np.bool_)
+        try:
+            classified = self._class_cache.lookup(pod, columns, job)
+        except (Malformed, PluginError):
+            return none
+        return none if classified.rejection is not None else np.array(classified.table.feasible, np.bool_)
 
     def claims_together(
         self, pods: Sequence[Pod], row: int, columns: NodeColumns, job: JobView

@@ -5,7 +5,7 @@ different pods, several spread constraints, volumes, device claims. A member tha
 members that were placed before it, with devices that are chosen for all of them together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,9 +18,17 @@ from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.job import JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.member_classes import MemberClass
+from kubenexus.plan.gang.shared_claims import (
+    MAX_REACHES,
+    Reach,
+    SharingMembers,
+    claim_keys,
+    preferred_rows,
+    sharing_members,
+)
 from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.claims.assigned import claim_allocations
-from kubenexus.state.claims.store import ClaimChoice
+from kubenexus.state.claims.store import ClaimAllocation, ClaimChoice
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.state.snapshot import Snapshot
@@ -68,6 +76,7 @@ class BacktrackingSearch:
         self._pod_placer, self._snapshot, self._promised, self._bound_rows = pod_placer, snapshot, promised, bound_rows
         self._left = self.keep = 0
         self._pods: dict[str, Pod] = {}
+        self._sharing: tuple[Sequence[MemberClass], SharingMembers | None] = ((), None)
         # Whether the check of nominated pods, or a plugin, reads the keys or the rows of the other members. Both are
         # collected for each member anew, which takes time by their number.
         self._needs_keys = bool(snapshot.nominees())
@@ -99,12 +108,17 @@ class BacktrackingSearch:
             best = found if len(found.results) > len(best.results) or best.refusal is None else best
             if len(best.results) == len(pods) or found.exhausted:
                 return best
+        shared = self._around_shared_claim(member_classes, minimum, within)
+        if shared is not None and len(shared.results) > len(best.results):
+            best = shared
+        if len(best.results) == len(self._pods):
+            return best
         rest = self._thorough(orders[1] if len(member_classes) > 1 else orders[0], within)
         return best if rest is None or not rest.results else rest
 
     # --- without backtracking -------------------------------------------------------------------------------------
 
-    def _greedy(self, pods: list[Pod], minimum: int, within: Any) -> SearchResult:
+    def _greedy(self, pods: list[Pod], minimum: int, within: Any, reach: Reach | None = None) -> SearchResult:
         """Places each member on the best node in turn; members that find none are left out."""
         found = SearchResult([])
         with self._snapshot.attempt() as transaction:
@@ -113,9 +127,10 @@ class BacktrackingSearch:
                     found.exhausted = True
                     break
                 self._left -= 1
-                result = self._place_one(pod, found.results, len(pods), within)
+                rows = within if reach is None else reach.of(pod, within)
+                result = self._place_one(pod, found.results, len(pods), rows)
                 if result.placement is None:
-                    result = self._beside(pod, found.results, len(pods), within, transaction) or result
+                    result = self._beside(pod, found.results, len(pods), rows, transaction) or result
                 if result.placement is not None:
                     found.results.append(result)
                     transaction.add_pod(result.row, member_record(pod, result.placement, self._snapshot.nodes))
@@ -124,6 +139,45 @@ class BacktrackingSearch:
                 if len(found.results) + len(pods) - i - 1 < minimum:
                     break
         return found
+
+    # --- around a claim that members share ------------------------------------------------------------------------
+
+    def _around_shared_claim(
+        self, member_classes: Sequence[MemberClass], minimum: int, within: Any
+    ) -> SearchResult | None:
+        """Places the members where one place for the claim that they share is within reach, one place after the
+        other. Returns the best result, or None if they share none."""
+        if self._sharing[0] is not member_classes:  # the same in all domains that are tried
+            self._sharing = member_classes, sharing_members(member_classes, self._snapshot.nodes.claims)
+        sharing = self._sharing[1]
+        if sharing is None:
+            return None
+        pods, best = list(self._pods.values()), SearchResult([])
+        for reach in self._reaches(sharing, sharing.needed(minimum, len(pods)), within):
+            found = self._greedy(pods, minimum, within, reach)
+            best = found if len(found.results) > len(best.results) else best
+            if len(best.results) == len(pods) or found.exhausted:
+                break
+        return best
+
+    def _reaches(self, sharing: SharingMembers, needed: int, within: Any) -> Iterator[Reach]:
+        """Yields the rows that a place for the claim is within reach of, if so many members may fit there."""
+        first, second = sharing.pods[:2]
+        members, size = frozenset(pod.metadata.uid for pod in sharing.pods), len(self._pods)
+        tries = MAX_REACHES
+        for rows in preferred_rows(sharing, needed, within):
+            while tries and not self.spent and rows.any():
+                tries, self._left = tries - 1, self._left - 1
+                result = self._place_one(first, [], size, rows)
+                if result.placement is None:
+                    break
+                with self._snapshot.attempt() as transaction:
+                    transaction.add_pod(result.row, member_record(first, result.placement, self._snapshot.nodes))
+                    reached = self._pod_placer.feasible_rows(second, self._snapshot.nodes, self._view([result], size))
+                reached[result.row] = True
+                np.bitwise_and(rows, ~reached, out=rows)
+                if int(sharing.capacity[reached].sum()) >= needed:
+                    yield Reach(reached if within is None else reached & within, members)
 
     # --- with backtracking ----------------------------------------------------------------------------------------
 
@@ -215,7 +269,9 @@ class BacktrackingSearch:
         pods = [self._pods[_uid(results[i])] for i in own]
         self._left -= len(own) + 1
         claims = self._snapshot.nodes.claims
-        held = [claim_allocations(each, _claims_of(results[i]), claims) for i, each in zip(own, pods, strict=True)]
+        brought = [claim_allocations(each, _claims_of(results[i]), claims) for i, each in zip(own, pods, strict=True)]
+        kept = self._shared_uids(pod, brought)
+        held = [_without(each, kept) for each in brought]
         for allocations in held:
             transaction.exchange_claims(row, allocations, ())
         only: BoolColumn = np.zeros(self._snapshot.nodes.size, np.bool_)
@@ -231,8 +287,15 @@ class BacktrackingSearch:
             return None
         for i, member, choices in zip(own, pods, given, strict=False):
             results[i] = _with_claims(results[i], choices)
-            transaction.exchange_claims(row, (), claim_allocations(member, choices, claims))
+            transaction.exchange_claims(row, (), _without(claim_allocations(member, choices, claims), kept))
         return _with_claims(result, given[-1])
+
+    def _shared_uids(self, pod: Pod, brought: list[tuple[ClaimAllocation, ...]]) -> set[str]:
+        """Returns the UIDs of claims that are not to be exchanged, because members share them, or the pod has them."""
+        claims = self._snapshot.nodes.claims
+        stored = [claims.claims.get(key) for key in claim_keys(pod)]
+        several = {each.uid for allocations in brought for each in allocations if claims.pending[each.uid].pods > 1}
+        return several | {each.claim.metadata.uid for each in stored if each is not None}
 
     def _place_one(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
         before = self._pod_placer.reported_work
@@ -254,6 +317,10 @@ class BacktrackingSearch:
 
 def _claims_of(result: PodResult) -> tuple[ClaimChoice, ...]:
     return () if result.placement is None else result.placement.assignment.claims
+
+
+def _without(allocations: tuple[ClaimAllocation, ...], kept: set[str]) -> tuple[ClaimAllocation, ...]:
+    return tuple(each for each in allocations if each.uid not in kept)
 
 
 def _uid(result: PodResult) -> str:

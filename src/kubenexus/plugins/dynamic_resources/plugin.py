@@ -27,7 +27,7 @@ from kubenexus.plugins.dynamic_resources.outcomes import ClaimOutcomes, Outcome,
 from kubenexus.plugins.dynamic_resources.pod_claims import ClaimState, PodClaims, pod_claims
 from kubenexus.plugins.dynamic_resources.work import ROWS, WorkMeter
 from kubenexus.plugins.label_rows import rows_matching
-from kubenexus.state.claims.store import ClaimChoice
+from kubenexus.state.claims.store import ClaimChoice, ClaimStore
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -177,12 +177,7 @@ class DynamicResources:
         claims = self._claims(pod)
         if claims is None:
             return NO_ASSIGNMENT
-        pending = nodes.columns.claims.pending
-        choices = [
-            ClaimChoice(each.position, pending[each.shared_with].allocation)
-            for each in claims.allocated
-            if each.shared_with
-        ]
+        choices = _shared_choices(claims, nodes.columns.claims)
         if not (claims.any_wanted or claims.resources):
             return Assignment(claims=tuple(choices)) if choices else NO_ASSIGNMENT
         key, outcomes = self._outcomes(pod, claims, row, nodes.columns)
@@ -210,14 +205,16 @@ class DynamicResources:
 
     def assign_together(self, pods: Sequence[PodClass], row: int, nodes: Nodes) -> list[Assignment] | Verdict:
         """Allocates the claims of several members in one search, so that none takes the devices that only another can
-        use. Members with claims that are shared or allocated already are placed one by one."""
+        use. What members share, or have already, stays as it is."""
         store, specs = nodes.columns.claims, list[tuple[str, ResourceClaimSpec]]()
+        choices: list[list[ClaimChoice]] = []
         places: list[tuple[int, int]] = []  # the pod of each claim, and its position there
         for i, pod in enumerate(pods):
             claims = self._claims(pod)
-            if claims is None or claims.problem or claims.resources or not claims.all_wanted:
+            if claims is None or claims.problem or claims.resources:
                 return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
-            for each in claims.claims:
+            choices.append(_shared_choices(claims, store))
+            for each in claims.wanted:
                 spec = store.specs.get(each.spec)
                 if spec is None:
                     return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
@@ -230,7 +227,6 @@ class DynamicResources:
             given = str(error)
         if isinstance(given, str):
             return Verdict(Code.UNSCHEDULABLE, (self.NONE.text,))
-        choices: list[list[ClaimChoice]] = [[] for _ in pods]
         for (i, position), allocation in zip(places, given, strict=True):
             choices[i].append(ClaimChoice(position, allocation))
         return [Assignment(claims=tuple(each)) for each in choices]
@@ -350,6 +346,15 @@ class DynamicResources:
         ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE),
         ClusterEventWithHint(EventResource.DEVICE_TAINT_RULE, ActionType.UPDATE | ActionType.DELETE),
     )
+
+
+def _shared_choices(claims: PodClaims, store: ClaimStore) -> list[ClaimChoice]:
+    """Returns the devices of claims that other members of the same gang bring."""
+    return [
+        ClaimChoice(each.position, store.pending[each.shared_with].allocation)
+        for each in claims.allocated
+        if each.shared_with
+    ]
 
 
 def _as_column(nodes: Any) -> Nodes:
