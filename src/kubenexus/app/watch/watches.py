@@ -10,7 +10,7 @@ from kubenexus.base.clock import Clock
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.reflector import Reflector
-from kubenexus.client.watch_protocols import WatchClient
+from kubenexus.client.watch_protocols import WatchClient, WatchTiming
 from kubenexus.observe import logs
 
 # Kinds that schedulers write, and must have read before the first decision.
@@ -19,6 +19,8 @@ WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTEN
 DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
 OUTDATED = 30.0  # seconds without these watches until the scheduler is no longer ready
 OPTIONAL_GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
+# Until our own kinds are installed, limits of queues and reservations do not hold: they are looked for more often.
+OWN_KINDS = WatchTiming(absent=10.0)
 LOG_INTERVAL = 10.0  # seconds between two log lines about kinds that are not listed yet
 
 log = logs.get("watches")
@@ -42,6 +44,7 @@ class Watches:
                 informer,
                 clock=self._clock,
                 rng=self._rng,
+                timing=OWN_KINDS if resource.group == kinds.QUEUES.group else None,
                 answered=self._server_answers,
             )
         )
