@@ -10,7 +10,7 @@ import yaml
 from kubenexus.api.codec import from_data
 from kubenexus.api.gangs.declaration import KUEUE_WORKLOAD
 from kubenexus.api.kueue import AdmissionCheck, KueueWorkload, ResourceFlavor, TopologyAssignment
-from kubenexus.app.http.api.state_copies import Question
+from kubenexus.app.http.api.waiting_questions import Question
 from kubenexus.app.kueue.admission_checks import CONTROLLER, AdmissionCheckController
 from kubenexus.app.kueue.workload_job import assigned_domains, workload_job
 from kubenexus.base.errors import Malformed

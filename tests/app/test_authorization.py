@@ -115,7 +115,28 @@ def test_what_is_remembered_is_bounded() -> None:
     house = House()
     for i in range(REMEMBERED + 50):
         house.knock(token=f"wrong-{i}")
-    assert len(house.authorizer._users._kept) == REMEMBERED
+    assert len(house.authorizer._unknown._kept) == REMEMBERED
+
+
+def test_no_number_of_strangers_displaces_or_delays_a_user_whose_answers_are_known() -> None:
+    house = House()
+    assert house.knock(token="good") is None
+    for i in range(REMEMBERED + 50):
+        house.knock(token=f"wrong-{i}")
+        house.knock(f"/nothing/{i}")
+    asked = len(house.reviews.asked)
+
+    async def crowd() -> AuthFailure | None:
+        house.reviews.gate = asyncio.Event()
+        strangers = [asyncio.create_task(house.authorizer.authorize("/metrics", "get", f"t{i}")) for i in range(100)]
+        await asyncio.sleep(0)
+        assert any(not each.done() for each in strangers)
+        return await house.authorizer.authorize("/metrics", "get", "good")
+
+    assert asyncio.run(crowd()) is None
+    assert len(house.reviews.asked) == asked
+    assert house.authorizer.username("good") == "prometheus"
+    assert house.authorizer.username() == "system:anonymous"
 
 
 @pytest.mark.parametrize("trouble", [Unreachable("10.0.0.1 is down"), ApiError(403, "Forbidden", "may not review")])

@@ -2,16 +2,10 @@
 
 import asyncio
 import json
-import os
-import signal
 
-import msgspec
 import pytest
 
 from kubenexus.app.http.api import routes, state_copies
-from kubenexus.app.http.api.request_problem import RequestProblem, not_found
-from kubenexus.app.http.api.state_copies import StateCopies
-from kubenexus.base.clock import WallClock
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_pod
 from tests.app.api_fixture import LOCAL, OURS, ApiFixture, served
@@ -101,6 +95,18 @@ def test_the_map_has_nodes_and_what_holds_them_and_names_no_job_of_another_names
     served(story)
 
 
+def test_a_large_answer_is_compressed_for_clients_that_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "PACKED_FROM", 100)
+
+    async def story(api: ApiFixture) -> None:
+        plain = await api.get("/api/v1/map", **{"Accept-Encoding": "identity, gzip;q=0"})
+        packed = await api.get("/api/v1/map", **{"Accept-Encoding": "br, gzip"})
+        assert [each.headers.get("Content-Encoding") for each in (plain, packed)] == [None, "gzip"]
+        assert plain.json() == packed.json()
+
+    served(story)
+
+
 def test_gangs_are_listed_with_the_reason_why_they_wait() -> None:
     async def story(api: ApiFixture) -> None:
         labels = {"pod-group.scheduling.kubenexus.io/name": "g", "pod-group.scheduling.kubenexus.io/min-available": "2"}
@@ -147,8 +153,8 @@ def test_nothing_is_said_without_a_token_or_with_a_wrong_one_or_to_a_stranger(pa
         for reply in replies:
             assert "node" not in reply.text.replace("nodes", "")
             assert "train" not in reply.text
-        assert api.live._copies is not None
-        assert api.live._copies.copies == 0, "no work is done for them"
+        assert api.live.copies is not None
+        assert api.live.copies.copies == 0, "no work is done for them"
 
     served(story)
 
@@ -312,6 +318,22 @@ def test_a_follower_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatc
     served(story)
 
 
+def test_one_user_has_a_part_of_the_followers_and_leaves_the_others_to_other_users() -> None:
+    async def story(api: ApiFixture) -> None:
+        assert api.session is not None
+        url = f"http://{LOCAL}:{api.port}/api/v1/decisions?follow=1&namespace=ml"
+        statuses, open_ones = [], []
+        for name in ["member"] * (routes.MAX_FOLLOWERS_OF_USER + 2) + ["admin"]:
+            reply = await api.session.get(url, headers={"Authorization": f"Bearer {name}"})
+            statuses.append(reply.status)
+            open_ones.append(reply)
+        assert statuses == [200] * routes.MAX_FOLLOWERS_OF_USER + [429] * 2 + [200]
+        for reply in open_ones:
+            reply.close()
+
+    served(story)
+
+
 async def _write_until_closed(writer: asyncio.StreamWriter) -> None:
     """Writes on, and never reads what comes: a write fails once the server has closed the connection."""
     async with asyncio.timeout(30):
@@ -319,78 +341,3 @@ async def _write_until_closed(writer: asyncio.StreamWriter) -> None:
             writer.write(b"x")
             await writer.drain()
             await yield_to_loop()
-
-
-# --- copies ---------------------------------------------------------------------------------------------------------
-
-
-def asked(*questions: "state_copies.Question") -> list[bytes | RequestProblem]:
-    async def all_of_them() -> list[bytes | RequestProblem]:
-        copies = StateCopies(WallClock())
-        found = await asyncio.gather(*map(copies.answer, questions), return_exceptions=True)
-        assert copies.copies <= 1 + len(questions) // state_copies.MAX_TOGETHER
-        return [each for each in found if isinstance(each, bytes | RequestProblem)]
-
-    return asyncio.run(all_of_them())
-
-
-def a_problem() -> bytes:
-    raise not_found("no such thing")
-
-
-def a_bug() -> bytes:
-    raise ZeroDivisionError
-
-
-def an_end() -> bytes:
-    os._exit(3)
-
-
-def test_each_question_has_a_copy_of_its_own_and_a_bad_one_hurts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_copies, "MAX_SECONDS", 3)
-    state: list[int] = []
-
-    def change() -> bytes:
-        state.append(1)
-        return msgspec.json.encode(state)
-
-    def forever() -> bytes:
-        signal.pause()
-        return b""
-
-    found = asked(change, a_problem, a_bug, an_end, forever, change)
-    assert found[0] == found[5] == b"[1]"
-    assert state == []
-    assert [each.status for each in found[1:5] if isinstance(each, RequestProblem)] == [404, 500, 504, 504]
-
-
-def test_equal_questions_that_wait_together_are_answered_once_and_reading_needs_no_further_copy() -> None:
-    async def story() -> None:
-        copies = StateCopies(WallClock())
-        some = [copies.answer(lambda: b"%d" % os.getpid(), "key", changes=False) for _ in range(200)]
-        other = copies.answer(lambda: b"%d" % os.getpid(), changes=False)
-        *same, last = await asyncio.gather(*some, other)
-        assert set(same) == {last}, "one copy"
-        assert last != b"%d" % os.getpid()
-        hung_up = asyncio.ensure_future(copies.answer(lambda: b"x", "other"))
-        patient = asyncio.ensure_future(copies.answer(lambda: b"x", "other"))
-        await asyncio.sleep(0)
-        hung_up.cancel()
-        assert await patient == b"x"
-
-    asyncio.run(story())
-
-
-def test_a_large_answer_comes_whole_and_one_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_copies, "MAX_ANSWER", 3 << 20)
-    large, too_large = asked(lambda: b"x" * (3 << 20), lambda: b"x" * (4 << 20))
-    assert large == b"x" * (3 << 20)
-    assert isinstance(too_large, RequestProblem)
-    assert too_large.status == 413
-
-
-def test_more_questions_than_may_wait_are_refused_at_once() -> None:
-    found = asked(*[lambda: b"x"] * (state_copies.MAX_WAITING + 5))
-    refused = [each for each in found if isinstance(each, RequestProblem)]
-    assert len(refused) == 5
-    assert {each.status for each in refused} == {429}

@@ -7,7 +7,8 @@ the TLS handshake. A request with neither is `system:anonymous`. A SubjectAccess
 The live API also reviews what objects the user may read.
 
 Answers are cached for ten seconds. To limit the load of unknown clients on the API server, 4 reviews run at a time, 32
-requests may wait, and further ones get 429.
+requests may wait, and further ones get 429. A request whose answers are cached does not wait. Tokens and users that
+were refused are cached apart, so that no number of them displaces a user who may read.
 """
 
 import asyncio
@@ -87,8 +88,10 @@ class RequestAuthorizer:
             raise KubeNexusError(f'--authorization-always-allow-paths: only trailing * allowed in "{wrong[0]}"')
         self._api = api
         self._allowed = allowed
-        self._users: TtlCache[RequestUser | None] = TtlCache(clock)
-        self._rights: TtlCache[str | None] = TtlCache(clock)
+        self._users: TtlCache[RequestUser] = TtlCache(clock)
+        self._unknown: TtlCache[None] = TtlCache(clock)  # tokens
+        self._allowed_rights: TtlCache[None] = TtlCache(clock)
+        self._denials: TtlCache[str] = TtlCache(clock)
         self._slots = asyncio.Semaphore(AT_A_TIME)
         self._waiting = 0
 
@@ -116,9 +119,18 @@ class RequestAuthorizer:
             {"resourceAttributes": attributes}, f"{right.verb} {right.resource} {where}", token, known
         )
 
+    def username(self, token: str = "", known: RequestUser | None = None) -> str:
+        """Returns the name of the user of a request that was authorized before; "" if that was too long ago."""
+        if not token:
+            return (known or ANONYMOUS).username
+        key = _token_key(token)
+        return self._users.get(key).username if key in self._users else ""
+
     async def _in_turn(
         self, wanted: dict[str, Any], text: str, token: str, known: RequestUser | None
     ) -> AuthFailure | None:
+        if self._is_cached(wanted, token, known):
+            return await self._check(wanted, text, token, known)
         if self._waiting >= WAITING:
             return TOO_MANY
         self._waiting += 1
@@ -127,6 +139,17 @@ class RequestAuthorizer:
                 return await self._check(wanted, text, token, known)
         finally:
             self._waiting -= 1
+
+    def _is_cached(self, wanted: dict[str, Any], token: str, known: RequestUser | None) -> bool:
+        """Returns whether the request can be answered without the API server."""
+        user = known or ANONYMOUS
+        if token:
+            key = _token_key(token)
+            if key not in self._users:
+                return key in self._unknown
+            user = self._users.get(key)
+        right = _right_key(user, wanted)
+        return right in self._allowed_rights or right in self._denials
 
     async def _check(
         self, wanted: dict[str, Any], text: str, token: str, known: RequestUser | None
@@ -145,28 +168,48 @@ class RequestAuthorizer:
         return AuthFailure(HTTPStatus.FORBIDDEN, "Forbidden", f"{message}: {problem}" if problem else message)
 
     async def _authenticate(self, token: str) -> RequestUser | None:
-        key = hashlib.sha256(token.encode(errors="replace")).digest()
-        if key not in self._users:
-            status = await self._review(TOKEN_REVIEWS, {"token": token})
-            user = msgspec.convert(status.get("user") or {}, RequestUser)
-            self._users.put(key, user if status.get("authenticated") is True else None)
-        return self._users.get(key)
+        key = _token_key(token)
+        if key in self._users:
+            return self._users.get(key)
+        if key in self._unknown:
+            return None
+        status = await self._review(TOKEN_REVIEWS, {"token": token})
+        if status.get("authenticated") is not True:
+            self._unknown.put(key, None)
+            return None
+        user = msgspec.convert(status.get("user") or {}, RequestUser)
+        self._users.put(key, user)
+        return user
 
     async def _denial(self, user: RequestUser, wanted: dict[str, Any]) -> str | None:
         """Returns None if the user may do this, otherwise the reason, which may be ""."""
-        key = b"\0".join((user.key, msgspec.json.encode(wanted, order="deterministic")))
-        if key not in self._rights:
-            subject = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
-            status = await self._review(ACCESS_REVIEWS, subject | wanted)
-            allowed = status.get("allowed") is True and status.get("denied") is not True
-            self._rights.put(key, None if allowed else str(status.get("reason") or ""))
-        return self._rights.get(key)
+        key = _right_key(user, wanted)
+        if key in self._allowed_rights:
+            return None
+        if key in self._denials:
+            return self._denials.get(key)
+        subject = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
+        status = await self._review(ACCESS_REVIEWS, subject | wanted)
+        if status.get("allowed") is True and status.get("denied") is not True:
+            self._allowed_rights.put(key, None)
+            return None
+        reason = str(status.get("reason") or "")
+        self._denials.put(key, reason)
+        return reason
 
     async def _review(self, kind: ApiResource, spec: dict[str, Any]) -> dict[str, Any]:
         call = create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec})
         answer = msgspec.json.decode(await self._api.send(call, timeout=5.0), type=dict[str, Any])
         status = answer.get("status")
         return status if isinstance(status, dict) else {}
+
+
+def _token_key(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
+
+def _right_key(user: RequestUser, wanted: dict[str, Any]) -> bytes:
+    return b"\0".join((user.key, msgspec.json.encode(wanted, order="deterministic")))
 
 
 class TtlCache(Generic[Value]):

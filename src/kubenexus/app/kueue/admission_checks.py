@@ -19,7 +19,8 @@ from kubenexus.api.gangs.declaration import KUEUE_WORKLOAD
 from kubenexus.api.kueue import ADMITTED, QUOTA_RESERVED, AdmissionCheck, CheckState, KueueWorkload, ResourceFlavor
 from kubenexus.api.meta import ApiObject
 from kubenexus.app.http.api.request_problem import RequestProblem
-from kubenexus.app.http.api.state_copies import Question, StateCopies
+from kubenexus.app.http.api.state_copies import StateCopies
+from kubenexus.app.http.api.waiting_questions import Question
 from kubenexus.app.kueue.workload_job import workload_job
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed

@@ -31,7 +31,7 @@ class LiveApi:
     def __init__(self, questions: "LiveQuestions[Scheduler]", page: "Callable[[], WebPage] | None" = None) -> None:
         self._questions, self._page = questions, page
         self.decisions = DecisionLog()
-        self._copies: StateCopies | None = None
+        self.copies: StateCopies | None = None  # those of the server that was opened
 
     def open(
         self, scheduler: "Scheduler", clock: Clock, authorizer: "RequestAuthorizer | None"
@@ -40,12 +40,12 @@ class LiveApi:
         from kubenexus.app.http.api.routes import ApiRoutes
         from kubenexus.app.http.server import request_reader
 
-        self._copies = StateCopies(clock, scheduler.silence)
+        self.copies = StateCopies(clock, scheduler.silence)
         routes = ApiRoutes(
             scheduler,
             self._questions,
             self.decisions,
-            self._copies,
+            self.copies,
             clock,
             lambda request: request_reader(request, authorizer),
             lambda: scheduler.watches.unsynced,
@@ -66,5 +66,5 @@ class LiveApi:
 
     async def close(self) -> None:
         self.decisions.close()
-        if self._copies is not None:
-            await self._copies.close()
+        if self.copies is not None:
+            await self.copies.close()

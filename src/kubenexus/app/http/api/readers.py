@@ -16,6 +16,11 @@ class Reader(NamedTuple):
     token: str = ""
     known: RequestUser | None = None
 
+    @property
+    def user(self) -> str:
+        """The name of the user, once a right was required."""
+        return "" if self.authorizer is None else self.authorizer.username(self.token, self.known)
+
     async def require(self, right: ResourceRight) -> None:
         """Raises RequestProblem unless the user has the right."""
         refusal = await self._refusal(right)

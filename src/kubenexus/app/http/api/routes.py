@@ -11,7 +11,9 @@ What objects are meant is in the query, never in the path, so there is one path 
 """
 
 import asyncio
+import gzip
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,17 +30,21 @@ from kubenexus.app.http.api.questions import ExplainQuery, LiveQuestions, Reader
 from kubenexus.app.http.api.readers import LIST_ALL_PODS, LIST_NODES, Reader
 from kubenexus.app.http.api.request_problem import RequestProblem, bad_request
 from kubenexus.app.http.api.state_copies import BUSY, StateCopies
+from kubenexus.app.http.api.waiting_questions import Question
 from kubenexus.app.http.authorization import ResourceRight
 from kubenexus.app.http.headers import HEADERS
 from kubenexus.base.clock import Clock
 
 MAX_BODY: Final = 1 << 20  # bytes of a what-if
 BODY_SECONDS: Final = 10.0  # for the whole body
-MAX_FOLLOWERS: Final = 32
+PACKED_FROM: Final = 1 << 14  # bytes of an answer
+MAX_FOLLOWERS: Final = 64
+MAX_FOLLOWERS_OF_USER: Final = 8
 MAX_BEHIND: Final = 512  # decisions that are sent at a time
 WRITE_SECONDS: Final = 5.0  # that a follower may take to read what is sent
 FOLLOW_SECONDS: Final = 600.0
 SILENCE_SECONDS: Final = 15.0  # after which a comment shows that the connection lives
+_GZIP: Final = b"\x1f\x8b"  # no JSON begins so
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]{0,100}")
 
@@ -63,7 +69,7 @@ class ApiRoutes(Generic[State]):
         self._state, self._questions, self._decisions = state, questions, decisions
         self._unready = unready
         self._copies, self._clock, self._reader = copies, clock, reader
-        self._followers = 0
+        self._followers: Counter[str] = Counter()  # by user
 
     def add_to(self, application: web.Application) -> None:
         router, questions = application.router, self._questions
@@ -88,7 +94,9 @@ class ApiRoutes(Generic[State]):
         await reader.require(ResourceRight("get", "pods", namespace))
         rights = ReaderRights(await reader.may(LIST_NODES), await reader.may(LIST_ALL_PODS))
         query = ExplainQuery(namespace, name, kind, _number(said, "nodes", 5, 50), rights)
-        return await self._answer(lambda: self._questions.explain(self._state, query, self._clock.now()), query)
+        return await self._answer(
+            request, lambda: self._questions.explain(self._state, query, self._clock.now()), query
+        )
 
     async def _whatif(self, request: web.Request) -> web.Response:
         said = _parameters(request, "namespace")
@@ -101,13 +109,13 @@ class ApiRoutes(Generic[State]):
         except msgspec.DecodeError as error:
             raise bad_request(f"body: {error}") from None
         query = WhatIfQuery(namespace, wanted, rights)
-        return await self._answer(lambda: self._questions.whatif(self._state, query, self._clock.now()))
+        return await self._answer(request, lambda: self._questions.whatif(self._state, query, self._clock.now()))
 
     async def _of_namespace(self, page: Callable[[State, PageQuery], bytes], request: web.Request) -> web.Response:
-        said = _parameters(request, "namespace", "limit", "continue")
-        namespace = await self._reader(request).scope(_name(said, "namespace", optional=True))
+        said, reader = _parameters(request, "namespace", "limit", "continue"), self._reader(request)
+        namespace = await reader.scope(_name(said, "namespace", optional=True))
         query = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
-        return await self._answer(lambda: page(self._state, query), (page, query), changes=False)
+        return await self._answer(request, lambda: page(self._state, query), (page, query), changes=False)
 
     async def _gangs(self, request: web.Request) -> web.Response:
         """Domains are labels of nodes: they are left out for a reader who may not list these."""
@@ -117,7 +125,9 @@ class ApiRoutes(Generic[State]):
         rights = ReaderRights(nodes=await reader.may(LIST_NODES))
         query = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
         key = (paths.GANGS, query, name, rights)
-        return await self._answer(lambda: self._questions.gangs(self._state, query, name, rights), key, changes=False)
+        return await self._answer(
+            request, lambda: self._questions.gangs(self._state, query, name, rights), key, changes=False
+        )
 
     async def _map(self, request: web.Request) -> web.Response:
         """Of jobs in other namespaces the map only shows that something is used."""
@@ -125,14 +135,14 @@ class ApiRoutes(Generic[State]):
         await reader.require(LIST_NODES)
         namespace = await reader.scope(_name(said, "namespace", optional=True))
         key = (paths.MAP, namespace)
-        return await self._answer(lambda: self._questions.map(self._state, namespace), key, changes=False)
+        return await self._answer(request, lambda: self._questions.map(self._state, namespace), key, changes=False)
 
     async def _nodes(self, request: web.Request) -> web.Response:
-        said = _parameters(request, "limit", "continue")
-        await self._reader(request).require(LIST_NODES)
+        said, reader = _parameters(request, "limit", "continue"), self._reader(request)
+        await reader.require(LIST_NODES)
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
         return await self._answer(
-            lambda: self._questions.nodes(self._state, query), (paths.NODES, query), changes=False
+            request, lambda: self._questions.nodes(self._state, query), (paths.NODES, query), changes=False
         )
 
     async def _devices(self, request: web.Request) -> web.Response:
@@ -142,40 +152,43 @@ class ApiRoutes(Generic[State]):
         await reader.require(LIST_ALL_PODS)
         query = PageQuery("", said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
         node = _name(said, "node", optional=True)
+        key = (paths.DEVICES, query, node)
         return await self._answer(
-            lambda: self._questions.devices(self._state, query, node), (paths.DEVICES, query, node), changes=False
+            request, lambda: self._questions.devices(self._state, query, node), key, changes=False
         )
 
     async def _answer(
-        self, question: Callable[[], bytes], key: Hashable = None, *, changes: bool = True
+        self, request: web.Request, question: Question, key: Hashable = None, *, changes: bool = True
     ) -> web.Response:
         missing = self._unready()
         if missing:
             raise RequestProblem(503, "ServiceUnavailable", f"not listed yet: {', '.join(missing)}")
-        return _json(await self._copies.answer(question, key, changes=changes))
+        if _takes_gzip(request):
+            question, key = partial(_packed, question), None if key is None else (key, "gzip")
+        return _json(await self._copies.answer(question, key, user=self._reader(request).user, changes=changes))
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
     async def _get_decisions(self, request: web.Request) -> web.StreamResponse:
-        said = _parameters(request, "namespace", "limit", "continue", "follow")
-        namespace = await self._reader(request).scope(_name(said, "namespace", optional=True))
+        said, reader = _parameters(request, "namespace", "limit", "continue", "follow"), self._reader(request)
+        namespace = await reader.scope(_name(said, "namespace", optional=True))
         # Without a position: what follows from now on, or the last ones that are kept.
         after = _number(said, "continue", self._decisions.last if "follow" in said else 0, 1 << 62)
         if "follow" in said:
-            return await self._follow(request, namespace, after)
+            return await self._follow(request, reader.user, namespace, after)
         most = _number(said, "limit", 100, MAX_ITEMS)
         some = self._decisions.after(after, most)
         last = some[-1].number if some and some[-1].number < self._decisions.last else 0
         page = DecisionPage(tuple(documents(some, namespace)), str(last) if last else "")
         return _json(msgspec.json.encode(page))
 
-    async def _follow(self, request: web.Request, namespace: str, after: int) -> web.StreamResponse:
+    async def _follow(self, request: web.Request, user: str, namespace: str, after: int) -> web.StreamResponse:
         """Sends decisions as server-sent events. Ends when the client closes the connection or is too slow, and after
         some minutes: the client connects again, and its rights are checked again."""
-        if self._followers >= MAX_FOLLOWERS:
+        if self._followers.total() >= MAX_FOLLOWERS or self._followers[user] >= MAX_FOLLOWERS_OF_USER:
             raise BUSY
         response = web.StreamResponse(headers=HEADERS | {"Content-Type": "text/event-stream"})
-        self._followers += 1
+        self._followers[user] += 1
         try:
             await response.prepare(request)
             with suppress(TimeoutError):
@@ -185,7 +198,8 @@ class ApiRoutes(Generic[State]):
             if request.transport is not None:
                 request.transport.abort()  # a client that does not read
         finally:
-            self._followers -= 1
+            self._followers[user] -= 1
+            self._followers += Counter()  # forgets users without followers
         return response
 
     async def _send(self, response: web.StreamResponse, namespace: str, after: int) -> None:
@@ -209,7 +223,19 @@ class ApiRoutes(Generic[State]):
 
 
 def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, headers=HEADERS | {"Content-Type": "application/json"})
+    more = {"Content-Encoding": "gzip"} if body.startswith(_GZIP) else {}
+    return web.Response(body=body, headers=HEADERS | {"Content-Type": "application/json"} | more)
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    return "gzip" in {each.strip() for each in request.headers.get("Accept-Encoding", "").split(",")}
+
+
+def _packed(question: Question) -> bytes:
+    """Returns the answer, a large one compressed. Called in a copy: the loop would encrypt and send the map of 5,000
+    nodes in 2.4 ms, and does so in 0.4 ms compressed."""
+    body = question()
+    return gzip.compress(body, 1, mtime=0) if len(body) > PACKED_FROM else body
 
 
 def _event(number: int, data: bytes) -> bytes:

@@ -3,9 +3,12 @@
     loop ── fork ─▶ copy ── fork ─▶ question 1 ─▶ frame
                          └─ fork ─▶ question 2 ─▶ frame          frames go to the loop through a pipe
 
-The loop pays one fork for all questions that wait, at most four times a second. A copy shares no lock, no connection
-and no file with the process, and is the first that the kernel ends if memory is short. Each question has a copy of its
-own if it changes the ledger. Equal questions that wait together are answered once.
+The loop pays one fork for all questions that wait, as often as `CopyPacing` allows. A copy shares no lock, connection
+or file with the process, and is the first that the kernel ends if memory is short. Each question has a copy of its own
+if it changes the ledger. Equal questions that wait together are answered once. After some seconds a copy leaves the
+questions that are left to the next one, so that users take turns (`WaitingQuestions`).
+
+A copy and the copies that it makes are one process group, which the loop ends as a whole.
 """
 
 import asyncio
@@ -18,21 +21,23 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Final, NamedTuple, NoReturn
+from time import thread_time
+from typing import Final, NoReturn
 
+from kubenexus.app.http.api.copy_pacing import CopyPacing
 from kubenexus.app.http.api.request_problem import RequestProblem
+from kubenexus.app.http.api.waiting_questions import Question, WaitingQuestion, WaitingQuestions
 from kubenexus.base.clock import Clock
 
-Question = Callable[[], bytes]
-
 MAX_WAITING: Final = 64  # questions
-MAX_TOGETHER: Final = 32  # of one copy
-MIN_INTERVAL: Final = 0.25  # seconds between two copies
+MAX_TOGETHER: Final = 64  # of one copy
 MAX_SECONDS: Final = 15  # for one question
-SLACK_SECONDS: Final = 60.0  # more for all questions of a copy: it runs at low priority
+TURN_SECONDS: Final = 5.0  # after which a copy begins no further question
+SLACK_SECONDS: Final = 60.0  # more for a copy as a whole: it runs at low priority
 MAX_ANSWER: Final = 16 << 20  # bytes
 MAX_MEMORY: Final = 1 << 30  # bytes that a copy may use beyond what the process has
 _FRAME: Final = struct.Struct("<HQ")  # an HTTP status, and the length of the body
+_NEXT_TURN: Final = 0  # in place of a status: the question was not begun
 _CHUNK: Final = 1 << 18
 
 BUSY = RequestProblem(429, "TooManyRequests", "Too many requests, please try again later.")
@@ -41,40 +46,30 @@ FAILED = RequestProblem(500, "InternalError", "the question could not be answere
 TOO_LARGE = RequestProblem(413, "RequestEntityTooLarge", "the answer is too large; ask for fewer items")
 
 
-class _Waiting(NamedTuple):
-    question: Question
-    answer: "asyncio.Future[bytes]"
-    key: Hashable = None
-    changes: bool = True
-
-
 class StateCopies:
     """Runs questions. `silence` is called first in each copy: what must not happen twice ends there."""
 
     def __init__(self, clock: Clock, silence: Callable[[], None] = lambda: None) -> None:
         self._clock, self._silence = clock, silence
-        self._waiting: deque[_Waiting] = deque()
-        self._keyed: dict[Hashable, _Waiting] = {}  # of these, those that others may join
+        self._waiting = WaitingQuestions(MAX_WAITING)
+        self._pacing = CopyPacing(clock)
         self._task: asyncio.Task[None] | None = None
-        self._next = 0.0
         self.copies = 0
 
-    async def answer(self, question: Question, key: Hashable = None, *, changes: bool = True) -> bytes:
+    async def answer(self, question: Question, key: Hashable = None, *, user: str = "", changes: bool = True) -> bytes:
         """Returns what `question` returns, in a copy of this process. Raises RequestProblem: what the question raised,
-        or that there are too many, or that it took too long.
+        or that this user asks too much, or that it took too long.
 
         Questions with the same key that wait together are answered once. `changes`: the question may change the state
         of the copy, so that it needs one of its own.
         """
-        waiting = None if key is None else self._keyed.get(key)
+        waiting = self._waiting.join(key, user)
         if waiting is None:
-            if len(self._waiting) >= MAX_WAITING:
-                raise BUSY
-            waiting = _Waiting(question, asyncio.get_running_loop().create_future(), key, changes)
+            waiting = WaitingQuestion(question, asyncio.get_running_loop().create_future(), user, key, changes=changes)
             waiting.answer.add_done_callback(_retrieved)
-            self._waiting.append(waiting)
-            if key is not None:
-                self._keyed[key] = waiting
+            pushed_out = self._waiting.add(waiting)
+            if pushed_out is not None:
+                pushed_out.answer.set_exception(BUSY)
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._work())
         return await asyncio.shield(waiting.answer)
@@ -84,41 +79,47 @@ class StateCopies:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        while self._waiting:
-            self._waiting.popleft().answer.cancel()
+        for each in self._waiting.take(len(self._waiting)):
+            each.answer.cancel()
 
     async def _work(self) -> None:
         while self._waiting:
-            await asyncio.sleep(max(0.0, self._next - self._clock.now()))
-            some = [self._waiting.popleft() for _ in range(min(MAX_TOGETHER, len(self._waiting)))]
-            for each in some:
-                self._keyed.pop(each.key, None)
-            self._next = self._clock.now() + MIN_INTERVAL
+            while (pause := self._pacing.pause()) > 0.0:
+                await asyncio.sleep(pause)
+            # Those that need no copy of their own take milliseconds: they come first.
+            some = sorted(self._waiting.take(MAX_TOGETHER), key=lambda each: each.changes)
+            left: list[WaitingQuestion] = []
             try:
-                await self._ask(some)
+                left = await self._ask(some)
             finally:
                 for each in some:
-                    if not each.answer.done():
+                    if not each.answer.done() and each not in left:
                         each.answer.set_exception(FAILED)
+            self._waiting.put_back(left)
 
-    async def _ask(self, some: list[_Waiting]) -> None:
+    async def _ask(self, some: list[WaitingQuestion]) -> list[WaitingQuestion]:
+        """Returns the questions that the copy did not begin."""
         reading, writing = os.pipe()
+        began = thread_time()
         try:
             pid = _fork()
         except OSError:
             os.close(reading)
             os.close(writing)
-            return
+            return []
         if not pid:
-            _copy(some, writing, self._silence)
+            _copy(some, writing, self._silence, self._clock)
+        with suppress(OSError):
+            os.setpgid(pid, pid)  # the copy does the same: the first of both counts
         os.close(writing)
+        self._pacing.began(thread_time() - began)
         self.copies += 1
         try:
-            await _read(reading, [each.answer for each in some])
+            return await _read(reading, some)
         finally:
             os.close(reading)
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # it has ended, or nothing waits for it any more
+                os.killpg(pid, signal.SIGKILL)  # all have ended, or nothing waits for them any more
             await _reap(pid)
 
 
@@ -132,10 +133,10 @@ def _fork() -> int:
 # --- in the process --------------------------------------------------------------------------------------------------
 
 
-async def _read(fd: int, answers: "list[asyncio.Future[bytes]]") -> None:
-    """Reads one frame for each answer."""
+async def _read(fd: int, some: list[WaitingQuestion]) -> list[WaitingQuestion]:
+    """Reads one frame for each question. Returns the questions that were not begun."""
     loop, buffer, ended = asyncio.get_running_loop(), bytearray(), asyncio.Event()
-    pending = deque(answers)
+    pending, left = deque(some), list[WaitingQuestion]()
     os.set_blocking(fd, False)
 
     def readable() -> None:
@@ -150,18 +151,22 @@ async def _read(fd: int, answers: "list[asyncio.Future[bytes]]") -> None:
                 break
             body = bytes(buffer[_FRAME.size : _FRAME.size + length])
             del buffer[: _FRAME.size + length]
-            _settle(pending.popleft(), status, body)
+            asked = pending.popleft()
+            if status == _NEXT_TURN:
+                left.append(asked)
+            else:
+                _settle(asked.answer, status, body)
         if not chunk or not pending:
             ended.set()
 
     loop.add_reader(fd, readable)
     try:
-        async with asyncio.timeout(MAX_SECONDS * len(answers) + SLACK_SECONDS):
-            await ended.wait()
-    except TimeoutError:
-        return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TURN_SECONDS + MAX_SECONDS + SLACK_SECONDS):
+                await ended.wait()
     finally:
         loop.remove_reader(fd)
+    return left
 
 
 def _settle(answer: "asyncio.Future[bytes]", status: int, body: bytes) -> None:
@@ -179,12 +184,13 @@ def _retrieved(answer: "asyncio.Future[bytes]") -> None:
         answer.exception()
 
 
-async def _reap(pid: int) -> None:
-    """Waits for the end of a copy. The kernel takes milliseconds to free its memory."""
+async def _reap(group: int) -> None:
+    """Waits for the end of a copy, and of its own copies if they have become ours: the first process of a container
+    inherits those. The kernel takes milliseconds to free their memory."""
     while True:
         try:
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                return
+            while os.waitpid(-group, os.WNOHANG)[0]:
+                pass
         except ChildProcessError:
             return
         await asyncio.sleep(0.005)
@@ -193,17 +199,22 @@ async def _reap(pid: int) -> None:
 # --- in the copy -----------------------------------------------------------------------------------------------------
 
 
-def _copy(some: list[_Waiting], writing: int, silence: Callable[[], None]) -> NoReturn:
+def _copy(some: list[WaitingQuestion], writing: int, silence: Callable[[], None], clock: Clock) -> NoReturn:
     """Answers the questions one after the other, and ends. Never returns into the loop."""
     try:
         _leave(writing)
         silence()
+        latest = clock.now() + TURN_SECONDS
         for each in some:
-            if each.changes:
+            if clock.now() > latest:
+                _write(writing, _NEXT_TURN, b"")
+            elif each.changes:
                 _ask_alone(each.question, writing)
             else:
                 signal.alarm(MAX_SECONDS)
-                _write(writing, *_answer(each.question))
+                answer = _answer(each.question)
+                signal.alarm(0)
+                _write(writing, *answer)
     finally:
         os._exit(0)  # without handlers, buffers and destructors, which are those of the process
 
@@ -228,7 +239,9 @@ def _ask_alone(question: Question, writing: int) -> None:
 
 
 def _leave(writing: int) -> None:
-    """Leaves all that is shared with the process: signals, sockets, files."""
+    """Leaves all that is shared with the process: its group, signals, sockets, files."""
+    with suppress(OSError):
+        os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(each, signal.SIG_DFL)
