@@ -22,6 +22,7 @@ from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
+from tests.rounds import rounds
 
 SHIPPED = profile_plugins(shipped_profile("kubenexus-scheduler"))
 FILTERS = ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "InterPodAffinity")
@@ -189,8 +190,8 @@ def larger(node: Node, more: dict[str, int]) -> Node:
 @pytest.mark.parametrize(
     ("seeds", "plugins", "least"),
     [
-        pytest.param(range(180), FEW, 1, id="the plugins that refuse them"),
-        pytest.param(range(5000, 5012), SHIPPED, 0, id="all plugins"),
+        pytest.param(range(rounds(180, 4_000)), FEW, 1, id="the plugins that refuse them"),
+        pytest.param(range(5_000, 5_000 + rounds(12, 500)), SHIPPED, 0, id="all plugins"),
     ],
 )
 def test_each_suggestion_starts_the_job_and_nothing_smaller_does(

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubenexus.cli import main
+from kubenexus.explain.cluster_dump import read_dump
+from kubenexus.explain.cluster_tables import jobs_of, queues_of
 
 
 def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
@@ -313,4 +315,18 @@ def test_what_the_scheduler_holds_back_has_the_reason_of_its_condition(
     waiting["status"] = {"phase": "Pending", "conditions": [condition]}
     result = run(tmp_path, [node("n"), waiting], "web/a")
     assert result.exit_code == code
-    assert (f"{message}.\n" in result.output) == (code == 2)
+    assert (f"WHY      {message}\n" in result.output) == (code == 2)
+
+
+def test_the_last_refusal_and_what_holds_a_job_back_are_in_the_table_of_jobs(tmp_path: Path) -> None:
+    refusal = "0/1 nodes are available: 1 Insufficient cpu."
+    jobs = {"a": ("Unschedulable", refusal), "b": ("SchedulingGated", "at its limit")}
+    items = [node("n")]
+    for name, (reason, message) in jobs.items():
+        condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        items.append(pod(name, "9") | {"status": {"phase": "Pending", "conditions": [condition]}})
+    dump = read_dump(json.dumps({"kind": "List", "items": items}).encode(), "a test")
+    found = {each.name: (each.state, each.why) for each in jobs_of(dump, "")}
+    assert found == {"web/a": ("waiting", jobs["a"][1]), "web/b": ("gated", jobs["b"][1])}
+    (namespace,) = queues_of(dump, "")
+    assert (namespace.active, namespace.gated) == (1, 1)

@@ -6,12 +6,12 @@ from kubenexus.api.gangs.levels import DEFAULT_LEVELS
 from kubenexus.app.http.api.documents import JobDocument, NodeDocument, QueueDocument, as_time
 from kubenexus.app.http.api.pages import node_document
 from kubenexus.explain.cluster_dump import ClusterDump
-from kubenexus.explain.explanation import gate_reason
+from kubenexus.explain.explanation import gate_reason, last_refusal
 from kubenexus.explain.gather_job import waiting_jobs
 from kubenexus.explain.text_table import text_table
 from kubenexus.explain.what_if import waiting_pods
 
-WAITS = "waiting"  # the state of a job where no queue is known
+WAITS, GATED = "waiting", "gated"  # the states of a job where no queue is known: it may be tried, or not
 _GIB = 1 << 30
 _FIRST = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -26,7 +26,7 @@ def jobs_of(dump: ClusterDump, namespace: str) -> list[JobDocument]:
     found: dict[str, JobDocument] = {}
     waiting = (pod for pod in waiting_pods(dump) if namespace in ("", pod.metadata.namespace))
     for pod, gathered in waiting_jobs(waiting, dump.pods, dump.ledger.groups):
-        job = gathered.job
+        job, held = gathered.job, gathered.held or gate_reason(pod)
         found[job.key] = JobDocument(
             gathered.gang or job.display_name,
             job.namespace,
@@ -35,10 +35,10 @@ def jobs_of(dump: ClusterDump, namespace: str) -> list[JobDocument]:
             len(job.pods),
             job.minimum,
             job.is_gang,
-            WAITS,
+            GATED if held else WAITS,
             0,
             as_time(gathered.since or 0.0),
-            gathered.held or gate_reason(pod),
+            held or last_refusal(pod),
         )
     return [found[key] for key in sorted(found)]
 
@@ -52,7 +52,7 @@ def queues_of(dump: ClusterDump, namespace: str) -> list[QueueDocument]:
     found = []
     for name, jobs in sorted(by_namespace.items()):
         pod = next(each for each in dump.pods.values() if each.metadata.namespace == name)
-        tenant, gated = tenants.of(pod), sum(bool(job.why) for job in jobs)
+        tenant, gated = tenants.of(pod), sum(job.state == GATED for job in jobs)
         found.append(
             QueueDocument(
                 namespace=name,

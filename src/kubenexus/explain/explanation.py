@@ -31,7 +31,7 @@ from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
-from kubenexus.observe.conditions import BEHIND_GATES, GATED, POD_SCHEDULED
+from kubenexus.observe.conditions import BEHIND_GATES, GATED, POD_SCHEDULED, UNSCHEDULABLE
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.plugins.workload.signed import workload_of
@@ -47,7 +47,7 @@ class NodeRating(msgspec.Struct, frozen=True, gc=False):
 
 
 class GangFacts(msgspec.Struct, frozen=True, gc=False):
-    """The pod's gang: members that wait (this pod included), members with a node, and how many must start together.
+    """The pod's gang: members that wait, members with a node (this pod among either), and how many must start together.
 
     `held` is the reason why the gang is not tried yet, or "".
     """
@@ -83,7 +83,8 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
     pods that would have to go. `claims` is what keeps its device claims from being allocated. `unclear` are values of
     the pod that cannot be read, and keys that are not known. `numa` is what the kubelet of its node, or of nodes that
-    refuse it, would say about NUMA nodes. `starts_if` is what would make a refused job start at once.
+    refuse it, would say about NUMA nodes. `starts_if` is what would make a refused job start at once. `held` is
+    why the job is not tried: no node refused it.
     """
 
     pod: str
@@ -101,6 +102,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     unclear: tuple[str, ...] = ()
     numa: tuple[NumaFacts, ...] = ()
     starts_if: Counterfactuals | None = None
+    held: str = ""
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -162,7 +164,7 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
         pod.key,
         without_other_names(decision, namespace),
         best,
-        _facts(found),
+        _facts(found, has_node=bool(pod.spec.node_name)),
         pod.spec.node_name,
         devices,
         _cards_of_members(decision, ledger),
@@ -174,6 +176,7 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
         _unclear(pod),
         () if held else numa_section(pending, decision, ledger),
         starts_if,
+        held,
     )
 
 
@@ -224,6 +227,12 @@ def _cards(node: str, shares: tuple[DeviceShare, ...], ledger: Ledger) -> str:
     return cards_text(node, shares, ledger) + plan
 
 
+def last_refusal(pod: Pod) -> str:
+    """Returns what the scheduler wrote when it refused the pod last, or ""."""
+    said = [each for each in pod.status.conditions if (each.type, each.reason) == (POD_SCHEDULED, UNSCHEDULABLE)]
+    return said[0].message if said and not pod.spec.node_name else ""
+
+
 def gate_reason(pod: Pod) -> str:
     """Returns why a gated pod is not tried; "" if it is, or has a node.
 
@@ -239,11 +248,13 @@ def gate_reason(pod: Pod) -> str:
     return next((each for each in said if not each.startswith(BEHIND_GATES)), "")
 
 
-def _facts(found: GatheredJob) -> GangFacts | None:
+def _facts(found: GatheredJob, *, has_node: bool) -> GangFacts | None:
+    """`has_node`: the pod has a node, though the job counts it as waiting."""
     if not found.gang and not found.held:
         return None
     bound = len(found.job.bound_nodes)
-    return GangFacts(found.gang, len(found.job.pods), bound, found.job.minimum + bound, found.held)
+    minimum = found.job.minimum + bound
+    return GangFacts(found.gang, len(found.job.pods) - has_node, bound + has_node, minimum, found.held)
 
 
 def _best(pod: Pod, ledger: Ledger, planner: Planner, nodes: int) -> tuple[NodeRating, ...]:
@@ -275,8 +286,8 @@ def render_text(explanation: Explanation) -> str:
         lines.append(f"HAS      {explanation.bound_cards}")
     if gang is not None and gang.name:
         lines.append(_gang_line(gang))
-    if gang is not None and gang.held:
-        lines.append(f"WHY      {gang.held}")
+    if explanation.held:
+        lines.append(f"WHY      {explanation.held}")
     elif not decision.placed:
         lines.append(f"WHY      {decision.full_sentence()}")
         lines += _refused(decision)

@@ -179,7 +179,8 @@ def _profile(scheduler: "Scheduler", pod: Pod) -> tuple[Planner, GangSettings]:
 
 def for_reader(found: Explanation, rights: ReaderRights) -> LiveExplanation:
     """Returns what a reader may see of an explanation."""
-    placed, message = found.placement is not None, found.decision.sentence(namespace_of(found.pod))
+    placed = found.placement is not None
+    message = found.held or found.decision.sentence(namespace_of(found.pod))
     if rights.nodes:
         return LiveExplanation(found.pod, placed, message, bool(found.bound), found.starts_if, found)
     starts_if = found.starts_if

@@ -52,7 +52,8 @@ def smaller_minimum(job: Job, trials: Trials) -> list[Found]:
     )
     change = Change(replace(job, minimum=job.minimum - fewer))
     bound = len(job.bound_nodes)
-    text = f"the gang starts with {change.job.minimum + bound} members instead of {job.minimum + bound}"
+    number = change.job.minimum + bound
+    text = f"the gang starts with {number} member{'' if number == 1 else 's'} instead of {job.minimum + bound}"
     return [Found(Suggestion("minimum", text, number=change.job.minimum + bound, minimal=minimal), change)]
 
 

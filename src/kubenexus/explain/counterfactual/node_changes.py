@@ -1,5 +1,6 @@
 """What the cluster could give: nodes that take pods again, more of a resource on a node, more nodes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -23,7 +24,7 @@ from kubenexus.explain.counterfactual.trials import (
     smallest_number,
     smallest_subset,
 )
-from kubenexus.framework.decision import Decision, Shortage
+from kubenexus.framework.decision import Decision, GangDiagnosis, Shortage
 from kubenexus.framework.job import Job
 from kubenexus.plugins.devices.request import FIT as DEVICE_FIT
 from kubenexus.plugins.devices.request import TOPOLOGY, VRAM
@@ -137,50 +138,69 @@ def _times(nodes: Nodes, amounts: Mapping[str, int]) -> IntColumn:
     return times
 
 
-def _accepting(
-    table: ClassTable, trials: Trials, decision: Decision, overlooked: frozenset[str] = _COUNTING
-) -> BoolColumn:
-    """Returns the rows that no plugin refuses but those `overlooked`, within the domain that came closest to a gang."""
+def _accepting(table: ClassTable, trials: Trials, overlooked: frozenset[str] = _COUNTING) -> BoolColumn:
+    """Returns the rows that no plugin refuses but those `overlooked`."""
     columns = trials.ledger.nodes
     rows: BoolColumn = columns.alive[: columns.size] & ~columns.blocked[: columns.size]
     for column in table.filters:
         if column.bits is not None and column.plugin.name not in overlooked:
             rows &= column.bits == 0
-    closest = decision.gang_diagnosis
-    if closest is not None and closest.domain:
-        keys = topology_level(closest.level, trials.planner.levels).keys
-        inside = {name for name, node in trials.nodes.items() if _domain(node, keys) == closest.domain}
-        rows &= np.fromiter((name in inside for name in columns.names[: columns.size]), np.bool_, columns.size)
     return rows
 
 
-def _domain(node: Node, keys: tuple[str, ...]) -> str:
-    return next((node.metadata.labels[key] for key in keys if key in node.metadata.labels), "")
+def _domains(rows: IntColumn, trials: Trials, closest: GangDiagnosis) -> list[str]:
+    """Returns the domain of each row at the level that the gang must share, "" for none."""
+    keys = topology_level(closest.level, trials.planner.levels).keys
+    names = trials.ledger.nodes.names
+    labels = [trials.nodes[names[row]].metadata.labels if names[row] in trials.nodes else {} for row in rows.tolist()]
+    return [next((each[key] for key in keys if key in each), "") for each in labels]
+
+
+def _missing(rows: IntColumn, times: IntColumn, trials: Trials, decision: Decision) -> tuple[IntColumn, BoolColumn]:
+    """Returns for how many more members each row would need capacity, and which rows are in the domain that came
+    closest. A gang may also start in another domain, with capacity for the members that do not fit there."""
+    closest = decision.gang_diagnosis
+    most = 1 if closest is None else max(1, closest.missing)
+    missing, inside = np.full(len(rows), most, np.int64), np.ones(len(rows), np.bool_)
+    if closest is None or not closest.domain or not len(rows):
+        return missing, inside
+    names, codes = np.unique(_domains(rows, trials, closest), return_inverse=True)
+    fit = np.zeros(len(names), np.int64)
+    np.add.at(fit, codes, times)
+    missing = np.maximum(closest.needed - fit, 1)[codes]
+    inside = (names == closest.domain)[codes]
+    missing[inside] = most
+    return missing, inside
 
 
 def _shortages(job: Job, trials: Trials, decision: Decision) -> Iterator[tuple[dict[str, int], str]]:
     """Yields what a node lacks for the members that do not fit, and the node: the fewest resources first, then the
-    smallest part of the request, of each set of resources the best two nodes."""
+    smallest part of the request, of each set of resources the best two nodes and the best in the closest domain."""
     table = _table(job, trials)
     if table is None:
         return
     columns, amounts = trials.ledger.nodes, _amounts(table)
-    rows = np.flatnonzero(_accepting(table, trials, decision))
+    rows = np.flatnonzero(_accepting(table, trials))
     nodes = Nodes(columns, rows)
-    missing = 1 if decision.gang_diagnosis is None else max(1, decision.gang_diagnosis.missing)
-    wanted = (_times(nodes, amounts) + missing)[:, None] * np.array(list(amounts.values()), np.int64)[None, :]
+    times = _times(nodes, amounts)
+    missing, inside = _missing(rows, times, trials, decision)
+    wanted = (times + missing)[:, None] * np.array(list(amounts.values()), np.int64)[None, :]
     free = [nodes.alloc(resource) - nodes.used(resource) for resource in amounts]
     lacking = np.maximum(wanted - np.array(free).T.reshape(wanted.shape), 0)
     units = np.array([_unit(resource) for resource in amounts], np.int64)
     lacking = -(-lacking // units) * units
     share = (lacking / np.array(list(amounts.values()))).max(axis=1, initial=0.0)
     order = np.lexsort((share, np.count_nonzero(lacking, axis=1)))
-    seen: dict[tuple[str, ...], int] = {}
+    seen: Counter[tuple[str, ...]] = Counter()
+    closest: set[tuple[str, ...]] = set()
     for i in order.tolist():
         short = {name: int(amount) for name, amount in zip(amounts, lacking[i], strict=True) if amount}
         key = tuple(short)
-        seen[key] = seen.get(key, 0) + 1
-        if short and seen[key] <= 2:
+        seen[key] += 1
+        first_inside = inside[i] and key not in closest
+        if short and (seen[key] <= 2 or first_inside):
+            if inside[i]:
+                closest.add(key)
             yield short, columns.names[rows[i]]
 
 
@@ -229,7 +249,10 @@ def _templates(job: Job, trials: Trials, decision: Decision) -> Iterator[Node]:
     if table is None:
         return
     columns, amounts = trials.ledger.nodes, _amounts(table)
-    rows = np.flatnonzero(_accepting(table, trials, decision, _COUNTING | _NOT_OF_COPIES))
+    rows = np.flatnonzero(_accepting(table, trials, _COUNTING | _NOT_OF_COPIES))
+    closest = decision.gang_diagnosis
+    if closest is not None and closest.domain:
+        rows = rows[np.array([name == closest.domain for name in _domains(rows, trials, closest)], np.bool_)]
     nodes = Nodes(columns, rows)
     times = np.full(len(rows), 1 << 20, np.int64)
     for resource, amount in amounts.items():
