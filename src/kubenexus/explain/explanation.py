@@ -22,6 +22,7 @@ from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.explain.claim_section import claim_section, claimed_text
 from kubenexus.explain.counterfactual.suggest import Counterfactuals, counterfactuals, render_counterfactuals
 from kubenexus.explain.counterfactual.trials import Trials
+from kubenexus.explain.demand_line import demand_line
 from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
 from kubenexus.explain.eviction_section import Evictions, evictions, render_evictions, without_other_names
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
@@ -83,8 +84,9 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     `bound_cards` those that the pod has already. `workload` and `tenant` are those of this pod. `evictions` are the
     pods that would have to go. `claims` is what keeps its device claims from being allocated. `unclear` are values of
     the pod that cannot be read, and keys that are not known. `numa` is what the kubelet of its node, or of nodes that
-    refuse it, would say about NUMA nodes. `starts_if` is what would make a refused job start at once. `held` is
-    why the job is not tried: no node refused it.
+    refuse it, would say about NUMA nodes. `starts_if` is what would make a refused job start at once. `keeps` is what
+    the placement keeps for pods that are expected, if that put its node before the next. `held` is why the job is not
+    tried: no node refused it.
     """
 
     pod: str
@@ -102,6 +104,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     unclear: tuple[str, ...] = ()
     numa: tuple[NumaFacts, ...] = ()
     starts_if: Counterfactuals | None = None
+    keeps: str = ""
     held: str = ""
 
     @property
@@ -176,6 +179,7 @@ def explain(  # noqa: PLR0913 - what a decision needs, and how much to say about
         _unclear(pod),
         () if held else numa_section(pending, decision, ledger),
         starts_if,
+        demand_line(pending, best, ledger, planner),
         held,
     )
 
@@ -344,6 +348,8 @@ def _placed(explanation: Explanation) -> list[str]:
     ]
     if placement.runner_up is not None:
         lines.append(f"NEXT     {placement.runner_up.node}   total {placement.runner_up.total}")
+    if explanation.keeps:
+        lines.append(f"KEEPS    {explanation.keeps}")
     if explanation.cards:
         lines.append(f"CARDS    {explanation.cards[placement.pod]}")
     lines += render_numa(explanation.numa)
