@@ -106,6 +106,18 @@ def test_the_configuration_has_the_same_tree() -> None:
     assert found == [a_queue(each["metadata"]["name"], **each["spec"]) for each in objects]
 
 
+def test_the_example_of_tiers_is_accepted_by_the_schema_and_read_in_full() -> None:
+    (queue,) = yaml.safe_load_all((FOLDER / "tiers.yaml").read_text(encoding="utf-8"))
+    version = yaml.safe_load(DEFINITION.read_text(encoding="utf-8"))["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["tiers"]["properties"]
+    assert all(set(each) <= set(schema[tier]["properties"]) for tier, each in queue["spec"]["tiers"].items())
+    found = a_queue("vision", **queue["spec"])
+    gpu = "nvidia.com/gpu"
+    assert found.most == {gpu: 16, f"{gpu}@premium": 4, f"{gpu}@standard": 0}
+    assert found.guaranteed == {gpu: 4}
+    assert found.kept == found.guaranteed_by_tier == {f"{gpu}@premium": 4}
+
+
 def test_the_page_names_every_example() -> None:
     page = (ROOT / "docs" / "queues.md").read_text(encoding="utf-8")
     assert [file.name for file in FOLDER.glob("*.yaml") if f"../examples/queues/{file.name}" not in page] == []

@@ -25,8 +25,8 @@ READS = {
         nominated_node nominated_nodes nominees on_node snapshot take_node_warnings""",
     Tenants: "fields knows may_choose of of_fields scope take_changed take_warnings tier_source",
     PodGroupStore: "find listable problem take_changed unreadable_keys",
-    QueueTree: """beyond_admitted is_mapped is_outdated namespace namespaces queue_of queues reached_limit
-        refresh_all_shares refresh_shares settle take_warnings""",
+    QueueTree: """beyond_admitted by_tier closed_tiers has_tiers is_mapped is_outdated namespace namespaces on_node
+        queue_of queues reached_limit refresh_all_shares refresh_shares settle take_warnings""",
 }
 # What other entries cover: placements are part of `commit`, namespaces and devices of the objects they are read from.
 # `put_back` is for trials. The configuration has the queues of `fix`. What `pod_ended` learns reaches a decision as the

@@ -10,6 +10,7 @@ from kubenexus.config.tenant_settings import TenantSettings
 from kubenexus.framework import pod_limits
 from kubenexus.framework.aging import Aging
 from kubenexus.framework.extension_points import PreEnqueue
+from kubenexus.plan import tier_limits
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
@@ -17,8 +18,13 @@ from kubenexus.plan.reserved_capacity import own_reservations
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.state.ledger import Ledger
 
-# Events for refusals that are no plugin's: of gangs as a whole, by a reservation, by the limits of a pod.
-_ALSO = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, **pod_limits.EVENTS_TO_REGISTER}
+# Events for refusals that are no plugin's: of gangs as a whole, by a reservation, by the limits of a pod or a queue.
+_ALSO = {
+    **empty_capacity.EVENTS_TO_REGISTER,
+    **reservation.EVENTS_TO_REGISTER,
+    **pod_limits.EVENTS_TO_REGISTER,
+    **tier_limits.EVENTS_TO_REGISTER,
+}
 
 
 def queue_profile(

@@ -121,6 +121,16 @@ class TierBoosts(ConfigObject):
 NO_BOOSTS: Final = TierBoosts(gold=0, silver=0, bronze=0)
 
 
+class QueueTierArgs(ConfigObject):
+    """What a queue sets for nodes of one hardware tier."""
+
+    guaranteed: dict[str, Any] = {}
+    limit: dict[str, Any] = {}
+    borrowing_limit: dict[str, Any] = {}
+    lending_limit: dict[str, Any] = {}
+    namespace_limit: dict[str, Any] = {}
+
+
 class QueueArgs(ConfigObject):
     """A queue, as the kind `Queue` has it (`api.queues`). Amounts are quantities."""
 
@@ -132,6 +142,7 @@ class QueueArgs(ConfigObject):
     borrowing_limit: dict[str, Any] = {}
     lending_limit: dict[str, Any] = {}
     namespace_limit: dict[str, Any] = {}
+    tiers: dict[str, QueueTierArgs] = {}
     namespaces: list[str] = []
     namespace_selector: LabelSelector | None = None
 

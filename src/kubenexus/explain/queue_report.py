@@ -65,10 +65,11 @@ def queue_reports(ledger: Ledger, pods: Mapping[str, Pod]) -> list[QueueReport]:
 
 
 def _report(node: QueueNode, level: int, waiting: int) -> QueueReport:
-    names = sorted({*node.used, *node.guaranteed, *node.most} - {PODS}) + [PODS] * (PODS in node.most)
+    guarantees = {**node.guaranteed, **node.guaranteed_by_tier}
+    names = sorted({*node.used, *guarantees, *node.most} - {PODS}) + [PODS] * (PODS in node.most)
     resources = {}
     for name in names:
-        used, guaranteed = node.used.get(name, 0), node.guaranteed.get(name, 0)
+        used, guaranteed = node.used.get(name, 0), guarantees.get(name, 0)
         resources[name] = ResourceUse(used, guaranteed, max(0, used - guaranteed), node.most.get(name))
     rank, part = node.current
     return QueueReport(
@@ -104,4 +105,4 @@ def _amounts(resource: str, use: ResourceUse) -> list[str]:
 
 
 def _amount(resource: str, amount: int) -> str:
-    return Shortage(resource, amount).text().partition(" ")[0]
+    return Shortage(resource.partition("@")[0], amount).text().partition(" ")[0]

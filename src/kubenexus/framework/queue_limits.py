@@ -5,8 +5,9 @@ from typing import Final
 from kubenexus.framework.decision import Decision, Diagnosis, Shortage
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
-from kubenexus.state.queues.queue_tree import ReachedLimit
+from kubenexus.state.queues.limits import ReachedLimit
 
+TIER_LIMIT: Final = "QueueTier"  # stands for a plugin that refused nodes of a hardware tier
 QUEUE_LIMIT: Final = "Queue"  # stands for a plugin among those that refused a job
 
 
@@ -28,15 +29,16 @@ def limit_name(decision: Decision) -> str:
 
 def sentence(limit: ReachedLimit) -> str:
     """Returns why the job waits. It names the job's own namespace and the queues above it, and no other tenant."""
-    node, resource = limit.node, limit.resource
+    node, (resource, _, tier) = limit.node, limit.resource.partition("@")
+    where = f" on {tier} nodes" if tier else ""
     asked, used, most = (Shortage(resource, amount).text() for amount in (limit.asked, limit.used, limit.most))
     if limit.asked > limit.most:
-        return f"{_owner(limit)} may use {most} at most, and the job asks for {asked}"
+        return f"{_owner(limit)} may use {most} at most{where}, and the job asks for {asked}"
     if node.parent is None:
         held = Shortage(resource, limit.held).text()
-        return f"waits for {asked}: {used} of {most} are in use, and other queues do not lend {held}"
+        return f"waits for {asked}: {used} of {most} are in use{where}, and other queues do not lend {held}"
     held = f", and {Shortage(resource, limit.held).text()} kept for queues below it" if limit.held else ""
-    return f"{_owner(limit)} is at its limit: {used} of {most} in use{held}, and the job asks for {asked}"
+    return f"{_owner(limit)} is at its limit{where}: {used} of {most} in use{held}, and the job asks for {asked}"
 
 
 def _owner(limit: ReachedLimit) -> str:

@@ -41,7 +41,7 @@ class ShareMetrics:
         ):
             gauge.replace(
                 {
-                    (use.queue, name): amount / 1000 if name == "cpu" else float(amount)
+                    (use.queue, name): amount / 1000 if name.partition("@")[0] == "cpu" else float(amount)
                     for use, each in zip(shown, amounts, strict=True)
                     for name, amount in sorted(each.items())[:MAX_RESOURCES]
                 }

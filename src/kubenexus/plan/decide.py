@@ -40,6 +40,7 @@ from kubenexus.plan.reserved_capacity import (
     own_reservations,
     without_covered,
 )
+from kubenexus.plan.tier_limits import both, open_rows
 from kubenexus.plugins.workload.signed import workload_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
@@ -98,23 +99,44 @@ class Planner:
         Called by the scheduling loop, the simulator, `explain` and tests. Changes nothing, and reads no clock but
         `now`.
         """
+        allowed = open_rows(job, snapshot)
+        if allowed is None:
+            return self._decide_within(None, job, snapshot, now, reserved, spared)
+        return allowed.explained(self._decide_within(allowed.rows, job, snapshot, now, reserved, spared))
+
+    def _decide_within(
+        self,
+        rows: Any,
+        job: Job,
+        snapshot: Snapshot,
+        now: float,
+        reserved: Reservation | None,
+        spared: Collection[str],
+    ) -> Decision:
+        """Returns the decision on these rows, or on all (None)."""
         own = own_capacity(job, snapshot.reservations) if snapshot.reservations else []
-        decision = self._decide_with(own, job, snapshot, now)
+        decision = self._decide_with(own, job, snapshot, now, rows)
         if not decision.placed and snapshot.reservations:
-            decision = decide_over_others(own, job, snapshot, decision, partial(self._decide, job, snapshot, now))
+            decision = decide_over_others(own, job, snapshot, decision, partial(self._decide, job, snapshot, now), rows)
             if decision.placed:
                 return decision
         if not decision.placed and self._gang_preemption is not None:
             if snapshot.reservations:
                 owned = own_reservations(job, snapshot.reservations)
                 spared = {*spared, *snapshot.reservation_users(owned, job.priority)}
-            return self._with_preemption(decision, own, job, snapshot, spared)
+            return self._with_preemption(decision, own, job, snapshot, spared, rows)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
-        return self._beside_reservation(reserved, decision, own, job, snapshot)
+        return self._beside_reservation(reserved, decision, own, job, snapshot, rows)
 
     def _beside_reservation(
-        self, reserved: Reservation, decision: Decision, own: list[ReservedCapacity], job: Job, snapshot: Snapshot
+        self,
+        reserved: Reservation,
+        decision: Decision,
+        own: list[ReservedCapacity],
+        job: Job,
+        snapshot: Snapshot,
+        rows: Any,
     ) -> Decision:
         """Returns the decision, or another, that does not delay the gang for which capacity is reserved; a refusal if
         there is none."""
@@ -128,12 +150,12 @@ class Planner:
         if not reservation_check.is_delayed_by(without_covered(decision, own) if own else decision, job):
             return decision
         for within in reservation_check.alternative_rows(decision, job):
-            other = self._decide_with(own, job, snapshot, now, within)
+            other = self._decide_with(own, job, snapshot, now, both(within, rows))
             if other.placed and not reservation_check.is_delayed_by(without_covered(other, own) if own else other, job):
                 return other
         if job.minimum <= len(job.hold_keys) < len(job.pods):  # members beyond the minimum may wait by themselves
             needed = msgspec.structs.replace(job, pods=job.pods[: len(job.hold_keys)])
-            other = self._decide(needed, snapshot, now, reservation_check.own(job))
+            other = self._decide(needed, snapshot, now, both(reservation_check.own(job), rows))
             if other.placed and not reservation_check.is_delayed_by(other, job):
                 return other
         diagnosis = Diagnosis(
@@ -248,12 +270,13 @@ class Planner:
         job: Job,
         snapshot: Snapshot,
         spared: Collection[str],
+        rows: Any,
     ) -> Decision:
         """Returns the decision about a job that does not fit, with what GangPreemption finds."""
         if self._gang_preemption is None or decision.code is not Code.UNSCHEDULABLE or not snapshot.nodes.count:
             return decision
         with lifted(own, snapshot):
-            found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared)
+            found = self._gang_preemption.preempt(job, snapshot, decision.decided_at, spared, rows)
         if found is None:
             return decision
         return msgspec.structs.replace(

@@ -90,7 +90,7 @@ def _first_fitting(own: Sequence[ReservedCapacity], pod: Pod) -> list[ReservedCa
 
 
 def decide_over_others(
-    own: Sequence[ReservedCapacity], job: Job, snapshot: Snapshot, refused: Decision, decide: Decide
+    own: Sequence[ReservedCapacity], job: Job, snapshot: Snapshot, refused: Decision, decide: Decide, within: Any = None
 ) -> Decision:
     """Returns the decision with the capacity of others that the job's priority allows it to take; `refused` if that
     does not help either."""
@@ -98,7 +98,7 @@ def decide_over_others(
     if not others:
         return refused
     with lifted([*own, *others], snapshot):
-        decision = decide(None)
+        decision = decide(within)
         return decision if decision.placed else refused
 
 

@@ -78,6 +78,8 @@ class Attempts:
         woken = queued.activate_requested or events is None or self._helped(job_class, decision, events)
         queued.bind_failures, queued.changed, queued.activate_requested = 0, False, False
         self._job_classes.refuse(self.end(queued, returns=True), queued, decision, now, woken=woken)
+        if self._fair.is_active:
+            self._fair.refused(queued.require_class, queued, decision, now)
         return queued.state
 
     def bind_failed(self, queued: QueuedJob, now: float, *, longest: bool = False) -> QueueState:

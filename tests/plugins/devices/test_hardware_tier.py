@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubenexus.api.core import Node
 from kubenexus.api.devices.hardware_tier import HardwareTier, hardware_tier
-from kubenexus.plugins.devices.hardware_tier import hardware_tiers
+from kubenexus.state.devices.hardware_tiers import hardware_tiers
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.testing.builders import a_node

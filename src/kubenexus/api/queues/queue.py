@@ -6,6 +6,16 @@ from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 
+class QueueTier(ApiObject):
+    """What a queue sets for nodes of one hardware tier."""
+
+    guaranteed: ResourceList = {}
+    limit: ResourceList = {}
+    borrowing_limit: ResourceList = {}
+    lending_limit: ResourceList = {}
+    namespace_limit: ResourceList = {}
+
+
 class QueueSpec(ApiObject):
     """See docs/queues.md. The configuration file has queues of the same form."""
 
@@ -16,6 +26,7 @@ class QueueSpec(ApiObject):
     borrowing_limit: ResourceList = {}
     lending_limit: ResourceList = {}
     namespace_limit: ResourceList = {}
+    tiers: dict[str, QueueTier] = {}
     namespaces: list[str] = []
     namespace_selector: LabelSelector | None = None
 

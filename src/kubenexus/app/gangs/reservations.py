@@ -28,6 +28,7 @@ from kubenexus.app.gangs.reservation_account import STEPS, ReservationAccount
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
+from kubenexus.framework.queue_limits import TIER_LIMIT
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.placement_sums import total
@@ -131,6 +132,8 @@ class GangReservations:
     ) -> Reservation | None:
         """Returns what a refused job reserves: at its expected start if that is known, else what there is for a gang;
         None if it does not wait for capacity that will become free."""
+        if TIER_LIMIT in decision.diagnosis.refused_by:
+            return None  # other capacity would help, and none of it may be kept from others for that
         backfill, gang_diagnosis = self._backfill.get(job.profile), decision.gang_diagnosis
         shortage = job.is_gang and gang_diagnosis is not None and is_capacity_shortage(gang_diagnosis)
         timed = own.reservation if own is not None and own.reservation.is_timed else None

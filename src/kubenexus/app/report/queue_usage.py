@@ -20,7 +20,7 @@ def queue_uses(tree: QueueTree, queue: SchedulingQueue) -> list[QueueUse]:
             _dominant(node.used, tree.totals),
             waiting.get(node.name, 0),
             node.used,
-            node.guaranteed,
+            {**node.guaranteed, **node.guaranteed_by_tier},
             node.most,
         )
         for node in tree.queues()

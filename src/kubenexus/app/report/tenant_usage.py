@@ -22,8 +22,8 @@ from kubenexus.api.keys.reading import read_key
 from kubenexus.base.changed_groups import ChangedGroups
 from kubenexus.base.clock import Clock
 from kubenexus.observe.tenant_metrics import Usage, UsageKey
-from kubenexus.plugins.devices.hardware_tier import row_tier
 from kubenexus.state.devices.columns import RowDevices
+from kubenexus.state.devices.hardware_tiers import row_tier
 from kubenexus.state.devices.held_gpus import card_part, held_thousandths, holds_devices
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.nodes import NodeColumns

@@ -38,6 +38,7 @@ from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plan.preemption.victim_choice import ChosenVictims, VictimRules
 from kubenexus.plan.preemption.victim_pool import VictimPool, victim_pool
 from kubenexus.plan.promised_capacity import promised_to_others
+from kubenexus.plan.tier_limits import both
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
@@ -74,11 +75,11 @@ class GangPreemption:
         self._gangs, self._levels = gangs, levels
 
     def preempt(
-        self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str] = frozenset()
+        self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str] = frozenset(), within: Any = None
     ) -> PreemptionOutcome | None:
         """Returns the outcome for a job that does not fit, or None if preemption is not concerned.
 
-        `spared` are UIDs of pods that may not go for this job now.
+        `spared` are UIDs of pods that may not go for this job now. `within` is a mask of the rows where it may be.
         """
         if any(pod.spec.preemption_policy == "Never" for pod in job.pods):
             return PreemptionOutcome(sentences.NEVER)
@@ -87,16 +88,18 @@ class GangPreemption:
         for policy in self._policies():
             pool = victim_pool(job, snapshot, policy, now, spared)
             self._class_cache.work.rows += ROWS + snapshot.nodes.pods.count // PODS_PER_ROW
-            outcome = self._outcome(job, snapshot, pool, policy)
+            outcome = self._outcome(job, snapshot, pool, policy, within)
             if outcome is None or outcome.preemption is not None:
                 break
         if outcome is not None and outcome.preemption is None and self._policy.max_moves:
-            outcome = self._by_moves(job, snapshot, now, spared) or outcome
+            outcome = self._by_moves(job, snapshot, now, spared, within) or outcome
         if outcome is None or not spared:
             return outcome
         return msgspec.structs.replace(outcome, alone=True)
 
-    def _by_moves(self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str]) -> PreemptionOutcome | None:
+    def _by_moves(
+        self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str], within: Any
+    ) -> PreemptionOutcome | None:
         """Returns the pods that have to move to other nodes, or None. A job whose own pods may move moves no others, so
         that two jobs do not move each other."""
         if any(is_preemptible(pod) for pod in job.pods):
@@ -104,7 +107,7 @@ class GangPreemption:
         policy = self._policy.of_moves
         pool = victim_pool(job, snapshot, policy, now, spared)
         self._class_cache.work.rows += ROWS
-        outcome = self._outcome(job, snapshot, pool, policy)
+        outcome = self._outcome(job, snapshot, pool, policy, within)
         return None if outcome is None or outcome.preemption is None else outcome
 
     def _policies(self) -> tuple[PreemptionPolicy, ...]:
@@ -114,26 +117,26 @@ class GangPreemption:
         return msgspec.structs.replace(self._policy, hard_budgets=True), self._policy
 
     def _outcome(
-        self, job: Job, snapshot: Snapshot, pool: VictimPool, policy: PreemptionPolicy
+        self, job: Job, snapshot: Snapshot, pool: VictimPool, policy: PreemptionPolicy, within: Any
     ) -> PreemptionOutcome | None:
         if not len(pool):
             return PreemptionOutcome("", clears_nomination=True)
         rules = VictimRules(pool, snapshot.disruption_budgets, policy)
         try:
             if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
-                return self._for_gang(job, snapshot, rules)
-            return self._for_pod(job, snapshot, rules)
+                return self._for_gang(job, snapshot, rules, within)
+            return self._for_pod(job, snapshot, rules, within)
         except (Malformed, PluginError, GangLimitError):
             return None  # the decision without preemption says so
 
-    def _for_pod(self, job: Job, snapshot: Snapshot, rules: VictimRules) -> PreemptionOutcome | None:
+    def _for_pod(self, job: Job, snapshot: Snapshot, rules: VictimRules, within: Any) -> PreemptionOutcome | None:
         columns, pod = snapshot.nodes, job.pods[0]
         classified = self._class_cache.lookup(pod, columns)
         if classified.rejection is not None and classified.rejection.plugin == POD_LIMITS:
             return None
         # On all other rows some pod would have to go in any case, and trials there count the nominated pods.
         yielding = filter_with_nominated_pods(pod, classified.table, snapshot, everywhere=False)
-        potential = NodeOutcomes(classified, columns, yielding).potential
+        potential = both(NodeOutcomes(classified, columns, yielding).potential, within)
         amounts = member_amounts(MemberClass(classified, [pod]), columns)
         promised = promised_to_others(job, snapshot)
         free = FreeAmounts(amounts, columns, rules.pool, promised)
@@ -159,7 +162,7 @@ class GangPreemption:
         nominations = (Nomination(pod.key, columns.names[best.row]),)
         return self._success(nominations, rules, [each.victims for each in found])
 
-    def _for_gang(self, job: Job, snapshot: Snapshot, rules: VictimRules) -> PreemptionOutcome | None:
+    def _for_gang(self, job: Job, snapshot: Snapshot, rules: VictimRules, within: Any) -> PreemptionOutcome | None:
         columns = snapshot.nodes
         if job.minimum > MAX_MEMBERS:
             return None
@@ -169,7 +172,7 @@ class GangPreemption:
         ties = member_constraints(classes, columns)
         near = [tie.topology for tie in ties if tie.relation is MemberRelation.AFFINITY]
         domains = candidate_levels(job.topology, near, self._levels, columns)[-1]
-        beside_others = beside(job, self._levels, columns)
+        beside_others = both(beside(job, self._levels, columns), within)
         possible = [_possible(each, columns) for each in classes]
         counts = MemberCounts(
             job,
@@ -183,7 +186,7 @@ class GangPreemption:
         )
         others = [tie for tie in ties if tie.relation is not MemberRelation.AFFINITY]
         counted = len(others) < 2 and not any(tie.relation is MemberRelation.OTHER for tie in others)
-        trials = GangTrials(job, self._gangs, snapshot, rules.pool, 2 * len(classes) - 1 if counted else 10)
+        trials = GangTrials(job, self._gangs, snapshot, rules.pool, 2 * len(classes) - 1 if counted else 10, within)
         search = GangSearch(counts, trials, rules, columns, alike=len(classes) == 1)
         found = search.run()
         if rules.moves:

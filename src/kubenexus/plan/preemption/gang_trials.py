@@ -1,7 +1,7 @@
 """Plans a gang without some victims, in a transaction that is rolled back. The number of plans is limited."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.job import Job
@@ -21,7 +21,10 @@ class GangTrials:
     """Counts what is left of the limits. A plan of a gang of several classes, or whose members limit each other, counts
     as several."""
 
-    def __init__(self, job: Job, planner: GangPlanner, snapshot: Snapshot, pool: VictimPool, price: int) -> None:
+    def __init__(
+        self, job: Job, planner: GangPlanner, snapshot: Snapshot, pool: VictimPool, price: int, within: Any = None
+    ) -> None:
+        self._within = within
         self._job, self._planner, self._snapshot, self._pool = job, planner, snapshot, pool
         self._plans = max(3, min(_MAX_PLANS, _ROWS // max(snapshot.nodes.size, 1)) // price)
         self.moves = MAX_MOVES
@@ -40,4 +43,4 @@ class GangTrials:
         with self._snapshot.attempt() as transaction:
             for record, row in removed:
                 transaction.remove_pod(row, record)
-            return self._planner.plan(self._job, self._snapshot).placements
+            return self._planner.plan(self._job, self._snapshot, self._within).placements

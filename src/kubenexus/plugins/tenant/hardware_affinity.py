@@ -27,9 +27,9 @@ from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
-from kubenexus.plugins.devices.hardware_tier import hardware_tiers
 from kubenexus.plugins.devices.request import may_claim_devices, needs_of
 from kubenexus.plugins.devices.tenant_tier import TIER_EVENT
+from kubenexus.state.devices.hardware_tiers import hardware_tiers
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 

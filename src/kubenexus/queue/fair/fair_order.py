@@ -9,7 +9,8 @@ from typing import Final
 
 from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.framework.aging import CRITICAL
-from kubenexus.framework.queue_limits import rejection
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.queue_limits import TIER_LIMIT, rejection
 from kubenexus.queue.fair.fair_heap import FairHeap
 from kubenexus.queue.fair.job_request import JobRequest, job_request
 from kubenexus.queue.fair.limit_waiters import LimitWaiters
@@ -103,6 +104,20 @@ class FairOrder:
             waiters.also_wait(job_class, (namespace, workload))
         self._rejected[queued.job.key] = None
         return True
+
+    def refused(self, job_class: JobClass, queued: QueuedJob, decision: Decision, now: float) -> None:
+        """Lets a class that was tried and refused wait for the limits of hardware tiers, too, if these were among the
+        reasons."""
+        tree, waiters, namespace = self._tree, self.waiters, queued.job.namespace
+        if tree is None or waiters is None or TIER_LIMIT not in decision.diagnosis.refused_by:
+            return
+        if job_class.state is not QueueState.UNSCHEDULABLE or job_class in waiters:
+            return
+        request = JobRequest(*tree.beyond_admitted(queued.job.pods[0], *_request(job_class, queued)))
+        limits = tuple(tree.closed_tiers(namespace, *request).values())
+        if limits:
+            limit = limits[0]._replace(tiers=limits if len(limits) > 1 else ())
+            waiters.add(job_class, job_class.order(now), namespace, request, limit)
 
     def take_rejected(self) -> list[str]:
         """Returns a job of each class that was rejected since the last call."""

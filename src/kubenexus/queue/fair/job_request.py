@@ -1,7 +1,7 @@
 """What a waiting job asks for in sum, as the ledger will count it."""
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubenexus.api.resource_names import Amounts
 from kubenexus.framework.job import Job
@@ -15,12 +15,25 @@ class JobRequest(NamedTuple):
     pods: int
 
     def of(self, resource: str) -> int:
-        return next((amount for name, amount in self.amounts if name == resource), self.pods)
+        plain = resource.partition("@")[0]  # of a hardware tier
+        return next((amount for name, amount in self.amounts if name == plain), self.pods)
+
+
+_last: list[Any] = [None, None]  # the job that was asked for last, and its request
 
 
 def job_request(job: Job) -> JobRequest:
-    """Returns the request of a job. Pods of one template are counted together. A job whose requests cannot be read asks
-    for nothing: its decision says why it fails."""
+    """Returns the request of a job. One decision asks several times, and a gang of thousands of pods with a spec each
+    takes a tenth of a second."""
+    if _last[0] is not job:
+        _last[:] = job, _request(job)
+    found: JobRequest = _last[1]
+    return found
+
+
+def _request(job: Job) -> JobRequest:
+    """Pods of one template are counted together. A job whose requests cannot be read asks for nothing: its decision
+    says why it fails."""
     try:
         if len(job.pods) == 1:
             return JobRequest(footprint_of(job.pods[0]).amounts, 1)

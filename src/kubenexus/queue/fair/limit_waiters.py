@@ -10,14 +10,17 @@ they use less. One that ends wakes one class.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubenexus.base.heap import Heap, Slot
 from kubenexus.queue.fair.job_request import JobRequest
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.work_allowance import WorkAllowance
+from kubenexus.state.queues.limits import ReachedLimit
 from kubenexus.state.queues.queue_node import QueueNode
-from kubenexus.state.queues.queue_tree import QueueTree, ReachedLimit
+from kubenexus.state.queues.queue_tree import QueueTree
+
+ANY_TIER: Final = "*"  # instead of a resource: each change of what is used is looked at
 
 
 class _Place(NamedTuple):
@@ -168,7 +171,13 @@ class LimitWaiters:
     # --- places ---------------------------------------------------------------------------------------------------
 
     def _put(self, bucket: _Bucket, limit: ReachedLimit) -> None:
-        self._put_at(bucket, _Place(limit.node, limit.resource))
+        """Lets a bucket wait for a limit. If all tiers of hardware are closed, any of them may open first, or one come
+        with a node: the bucket waits for any change below the topmost queue with such a limit."""
+        if limit.tiers:
+            topmost = min([each.node for each in limit.tiers], key=lambda node: len(list(node.path())))
+            self._put_at(bucket, _Place(topmost, ANY_TIER))
+        else:
+            self._put_at(bucket, _Place(limit.node, limit.resource))
 
     def _put_at(self, bucket: _Bucket, place: _Place) -> None:
         if bucket.place == place:

@@ -20,23 +20,26 @@ class Share(NamedTuple):
 
 
 class QueueNode:
-    """A queue or a namespace. Amounts are by resource, in scheduler units.
+    """A queue or a namespace. Amounts are by resource, in scheduler units. All but `guaranteed` have amounts of
+    hardware tiers as well, under names of their own (`tier_resource`). Shares are of resources on all nodes.
 
-    guaranteed   what it gets first; of an inner queue at least the sum of those below
-    most         what it may use at most, by its limits
-    kept         the part of the guarantee that others may not use
-    used         what the assumed and bound pods below it use
-    held         what is kept of it and idle now: `kept` less `used`, or what is held below if that is more
-    held_below   the sum of `held` over its children
-    current      its share, as the tree last computed it
-    children     the queues below it, by name; no namespaces
-    own          of a queue with children: the leaf for its own namespaces
+    guaranteed          what it gets first; of an inner queue at least the sum of those below
+    guaranteed_by_tier  what of that it gets on nodes of a tier
+    most                what it may use at most, by its limits
+    kept                the part of the guarantee that others may not use
+    used                what the assumed and bound pods below it use
+    held                what is kept of it and idle now: `kept` less `used`, or what is held below if that is more
+    held_below          the sum of `held` over its children
+    current             its share, as the tree last computed it
+    children            the queues below it, by name; no namespaces
+    own                 of a queue with children: the leaf for its own namespaces
     """
 
     __slots__ = (
         "children",
         "current",
         "guaranteed",
+        "guaranteed_by_tier",
         "held",
         "held_below",
         "is_namespace",
@@ -54,6 +57,7 @@ class QueueNode:
         self.name, self.parent, self.is_namespace = name, parent, is_namespace
         self.weight = 1
         self.guaranteed: Mapping[str, int] = _NOTHING
+        self.guaranteed_by_tier: Mapping[str, int] = _NOTHING
         self.most: Mapping[str, int] = _NOTHING
         self.kept: Mapping[str, int] = _NOTHING
         self.namespace_limit: Mapping[str, int] = _NOTHING

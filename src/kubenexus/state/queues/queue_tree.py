@@ -8,7 +8,7 @@ sums of queues are made from those of namespaces, and no pod is counted again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys.gang import KUEUE_WORKLOAD
@@ -17,25 +17,15 @@ from kubenexus.api.queues.settings import DEFAULT_QUEUE, QueueSettings, queue_se
 from kubenexus.api.resource_names import PODS, Amounts
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
+from kubenexus.state.queues.limits import ReachedLimit, reached, reached_with_held
 from kubenexus.state.queues.namespace_queues import NamespaceQueues
 from kubenexus.state.queues.queue_node import QueueNode
+from kubenexus.state.queues.tier_usage import TierUsage
 
 MAX_DEPTH: Final = 8  # queues above one another
 MAX_QUEUES: Final = 10_000
 _ONE_POD: Final = (PODS, 1)
 ROOT: Final = ""  # the name of the node above all queues, which is no queue itself
-
-
-class ReachedLimit(NamedTuple):
-    """The limit that a job would exceed. `node` is the queue or namespace that has it; `used` and `asked` are amounts
-    of `resource`. `held`: what counts as used there because other queues do not lend it."""
-
-    node: QueueNode
-    resource: str
-    asked: int
-    used: int
-    most: int
-    held: int = 0
 
 
 class QueueTree:
@@ -55,6 +45,7 @@ class QueueTree:
         self._queues: dict[str, QueueNode] = {}
         self._namespaces: dict[str, QueueNode] = {}
         self._map = NamespaceQueues()
+        self._tiers = TierUsage(columns)
         self._outdated = self._keeps = False
         self._nodes_read = -1
         self._warnings: dict[str, str] = {}
@@ -63,6 +54,7 @@ class QueueTree:
         self._fixed: set[str] = set()
         self.root = QueueNode(ROOT)
         self.totals: dict[str, float] = {}
+        self._capacity: dict[str, float] = {}  # the totals, and those of hardware tiers
         self.is_active = False
         self.version = self.totals_version = 0
         self.changed: dict[QueueNode, None] = {}
@@ -115,6 +107,7 @@ class QueueTree:
             self.is_active = self._outdated = False
             self._queues, self._namespaces, self.root = {}, {}, QueueNode(ROOT)
             self._map.set_queues(())
+            self._tiers.reset(())
             self.changed.clear()
             self.freed.clear()
             self.freed_workloads.clear()
@@ -139,6 +132,22 @@ class QueueTree:
         return fresh
 
     @property
+    def has_tiers(self) -> bool:
+        """Whether some queue has an amount of a hardware tier."""
+        self.settle()
+        return bool(self._tiers.names)
+
+    def on_node(self, node: str, amounts: Amounts) -> Amounts:
+        """Returns what a pod with these requests uses on a node: with the pod itself, and with what counts in the
+        hardware tier of the node."""
+        whole = (*amounts, _ONE_POD)
+        return (*whole, *self._tiers.of_node(node, whole)) if self._tiers.names else whole
+
+    def by_tier(self, amounts: Amounts) -> list[Amounts]:
+        """Returns amounts by the names that they have in each hardware tier that counts."""
+        return [self._tiers.of_tier(tier, amounts) for tier in self._tiers.tiers]
+
+    @property
     def is_outdated(self) -> bool:
         """Whether queues or namespaces changed since the tree was last read."""
         return self._outdated
@@ -150,6 +159,12 @@ class QueueTree:
         amounts, name = (*record.footprint.amounts, _ONE_POD), record.namespace
         if record.kueue_workload:
             self._count_workload((name, record.kueue_workload), amounts, sign)
+        if self._tiers.names:
+            amounts = (*amounts, *self._tiers.count(record.node, name, amounts, sign))
+        self._add(name, amounts, sign)
+
+    def _add(self, name: str, amounts: Amounts, sign: int) -> None:
+        """Adds what a namespace uses more or less, to all queues above it as well. O(depth)."""
         namespace = self._namespaces.get(name)
         if namespace is None:
             namespace = self._open(name)
@@ -180,21 +195,34 @@ class QueueTree:
 
     def reached_limit(self, namespace: str, asked: Amounts, pods: int) -> ReachedLimit | None:
         """Returns the limit that so much more for a namespace would exceed, the lowest in the tree; or None. A resource
-        of which the job asks nothing is not looked at."""
+        of which the job asks nothing is not looked at. Limits of hardware tiers count if all tiers are closed."""
         wanted = (*asked, (PODS, pods)) if pods else asked
-        node: QueueNode | None = self.namespace(namespace)
-        if self._keeps:
-            return self._reached_with_held(self.namespace(namespace), wanted)
-        while node is not None:
-            most = node.most
-            if most:
-                used = node.used
-                for resource, amount in wanted:
-                    limit = most.get(resource)
-                    if limit is not None and used.get(resource, 0) + amount > limit:
-                        return ReachedLimit(node, resource, amount, used.get(resource, 0), limit)
-            node = node.parent
-        return None
+        found = self._reached(self.namespace(namespace), wanted)
+        return found if found is not None or not self._tiers.names else self._all_closed(namespace, asked, pods)
+
+    def closed_tiers(self, namespace: str, asked: Amounts, pods: int) -> dict[str, ReachedLimit]:
+        """Returns the hardware tiers on whose nodes a job would exceed a limit, if it was there as a whole."""
+        found: dict[str, ReachedLimit] = {}
+        node, wanted = self.namespace(namespace), (*asked, (PODS, pods)) if pods else asked
+        for tier in self._tiers.tiers:
+            here = self._tiers.of_tier(tier, wanted)
+            limit = self._reached(node, here) if here else None
+            if limit is not None:
+                found[tier] = limit
+        return found
+
+    def _all_closed(self, namespace: str, asked: Amounts, pods: int) -> ReachedLimit | None:
+        """Returns the limit of a tier, if those of all tiers are reached that have what the job asks for."""
+        closed = self.closed_tiers(namespace, asked, pods)
+        if not closed:
+            return None
+        if any([tier not in closed for tier in self._tiers.offering((*asked, (PODS, pods)), self._capacity)]):  # noqa: C419
+            return None
+        limits = tuple(closed.values())
+        return limits[0]._replace(tiers=limits)
+
+    def _reached(self, namespace: QueueNode, wanted: Amounts) -> ReachedLimit | None:
+        return reached_with_held(namespace, wanted, self._capacity) if self._keeps else reached(namespace, wanted)
 
     def beyond_admitted(self, pod: Pod, asked: Amounts, pods: int) -> tuple[Amounts, int]:
         """Returns what of a job with this pod limits here count for: the resources of which Kueue admitted less for the
@@ -208,29 +236,6 @@ class QueueTree:
         left = tuple([each for each in asked if used.get(each[0], 0) + each[1] > admitted.get(each[0], 0)])
         return left, pods if used.get(PODS, 0) + pods > admitted[PODS] else 0
 
-    def _reached_with_held(self, namespace: QueueNode, wanted: Amounts) -> ReachedLimit | None:
-        """Returns the limit that is reached if what queues do not lend counts as used."""
-        held: dict[str, int] = {}
-        child: QueueNode | None = None
-        for node in namespace.path():
-            if child is not None:
-                held = _others_held(node, child, held)
-            for resource, amount in wanted if node.most or held else ():
-                found = self._exceeded(node, resource, amount, held.get(resource, 0))
-                if found is not None:
-                    return found
-            child = node
-        return None
-
-    def _exceeded(self, node: QueueNode, resource: str, amount: int, held: int) -> ReachedLimit | None:
-        most = node.most.get(resource)
-        if most is None:
-            if node is not self.root or not held:
-                return None
-            most = int(self.totals.get(resource, 0.0))
-        used = node.used.get(resource, 0)
-        return ReachedLimit(node, resource, amount, used, most, held) if used + held + amount > most else None
-
     # --- reading --------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -241,6 +246,8 @@ class QueueTree:
             self._build()
         if self._nodes_read != self._columns.node_changes.mark:
             self._nodes_read = self._columns.node_changes.mark
+            for change in self._tiers.moved() if self._tiers.names else ():
+                self._add(*change)
             self._read_totals()
 
     def namespace(self, name: str) -> QueueNode:
@@ -295,6 +302,7 @@ class QueueTree:
             self._attach(node)
         self._sum_guarantees()
         self._keeps = any(settings.kept for settings in self._settings.values())
+        self._count_tiers({name for settings in self._settings.values() for name in settings.tier_resources})
         for namespace in self._namespaces.values():
             self._place(namespace)
             for above in () if namespace.parent is None else namespace.parent.path():
@@ -305,6 +313,18 @@ class QueueTree:
         self.version += 1
         self.changed.clear()
         self.freed.clear()
+
+    def _count_tiers(self, names: set[str]) -> None:
+        """Counts what namespaces use of these resources of hardware tiers, if others were counted before. O(pods)."""
+        if names == self._tiers.names:
+            return
+        for namespace in self._namespaces.values():
+            namespace.used = {name: amount for name, amount in namespace.used.items() if name not in self._tiers.names}
+        self._tiers.reset(names)
+        self._nodes_read = -1
+        for record in self._pods.values() if names else ():
+            amounts = self._tiers.count(record.node, record.namespace, (*record.footprint.amounts, _ONE_POD), +1)
+            self._namespaces[record.namespace].add(amounts, +1)
 
     def _attach(self, node: QueueNode) -> None:
         """Puts a queue below its parent; below the root if that does not exist, or is below the queue itself."""
@@ -335,15 +355,11 @@ class QueueTree:
     def _sum_guarantees(self) -> None:
         """Gives each queue at least the guarantees of those below it: else these would be worth nothing above it."""
         for node in reversed(self._by_depth()):
-            if node is self.root:
-                continue
-            sums: dict[str, int] = {}
-            for child in node.children.values():
-                for name, amount in child.guaranteed.items():
-                    sums[name] = sums.get(name, 0) + amount
-            if sums:
-                own = node.guaranteed
-                node.guaranteed = {name: max(own.get(name, 0), sums.get(name, 0)) for name in {*own, *sums}}
+            if node is not self.root:
+                node.guaranteed = _at_least(node.guaranteed, [each.guaranteed for each in node.children.values()])
+                node.guaranteed_by_tier = _at_least(
+                    node.guaranteed_by_tier, [each.guaranteed_by_tier for each in node.children.values()]
+                )
 
     def _open(self, name: str) -> QueueNode:
         namespace = self._namespaces[name] = QueueNode(name, is_namespace=True)
@@ -369,8 +385,9 @@ class QueueTree:
         resources = self._columns.resources
         sums = resources.alloc.sum(axis=1, dtype=float).tolist()
         totals = {name: sums[r] for name, r in resources.index.items() if name and sums[r] > 0}
-        if totals != self.totals:
-            self.totals = totals
+        capacity = totals | self._tiers.totals()
+        if capacity != self._capacity:
+            self.totals, self._capacity = totals, capacity
             self.totals_version += 1
 
 
@@ -383,15 +400,15 @@ def _reset(node: QueueNode, settings: QueueSettings | None) -> QueueNode:
         settings.most,
         settings.kept,
     )
-    node.namespace_limit = settings.namespace_limit
+    node.namespace_limit, node.guaranteed_by_tier = settings.namespace_limit, settings.guaranteed_by_tier
     node.used, node.held, node.held_below, node.children, node.own = {}, {}, {}, {}, None
     return node
 
 
-def _others_held(node: QueueNode, child: QueueNode, held: Mapping[str, int]) -> dict[str, int]:
-    """Returns what is held below `node` for queues that are not on the path through `child`. `held` is that of the
-    level below."""
-    found = dict(held)
-    for name, amount in node.held_below.items():
-        found[name] = found.get(name, 0) + amount - child.held.get(name, 0)
-    return {name: amount for name, amount in found.items() if amount > 0}
+def _at_least(own: Mapping[str, int], below: list[Mapping[str, int]]) -> Mapping[str, int]:
+    """Returns amounts, of each resource at least the sum of those below."""
+    sums: dict[str, int] = {}
+    for amounts in below:
+        for name, amount in amounts.items():
+            sums[name] = sums.get(name, 0) + amount
+    return {name: max(own.get(name, 0), sums.get(name, 0)) for name in {*own, *sums}} if sums else own

@@ -1,12 +1,13 @@
-"""The hardware tier of each row, for scores and filters by tenant."""
+"""The hardware tier of each row: for scores by tenant, and for limits of queues by tier."""
 
 import functools
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.api.devices.hardware_tier import labelled_tier
+from kubenexus.api.devices.hardware_tier import HardwareTier, labelled_tier
 from kubenexus.api.keys import gpu
 from kubenexus.state.view import Nodes, OneNode
 
@@ -46,3 +47,8 @@ def _by_texts(text: str, alias: str) -> int:
     """Returns the tier that the two labels state, `_UNSET` if none."""
     tier = labelled_tier({_KEY: text, _ALIAS: alias})
     return _UNSET if tier is None else int(tier)
+
+
+def tier_codes(labels: Iterable[str]) -> list[int]:
+    """Returns the `HardwareTier` of these words."""
+    return [int(HardwareTier[label.upper()]) for label in labels]
