@@ -10,6 +10,7 @@ import numpy as np
 
 from kubenexus.api.gangs.declaration import POD_GROUP, WORKLOAD
 from kubenexus.api.gangs.resolver import GroupLookup, disruption_of, minimum_of
+from kubenexus.api.resource_names import Amounts
 from kubenexus.api.workloads import DisruptionMode
 from kubenexus.base.arrays import grow
 from kubenexus.base.errors import Malformed
@@ -163,6 +164,12 @@ class PodKinds:
                 self.gangs.leave(int(self.gang[code]), kind.traits.gang)
         self._kinds[code] = None
         self._free.append(code)
+
+    def uses(self, code: int) -> tuple[str, Amounts]:
+        """Returns the namespace of a kind that has pods, and what each of them uses."""
+        kind = self._kinds[code]
+        assert kind is not None, "a kind with pods"
+        return kind.key.namespace, kind.footprint.amounts
 
     def amounts(self, resource: str) -> Any:
         """Returns how much each kind takes of a resource. The caller must not write into it."""

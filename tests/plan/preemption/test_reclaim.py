@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.preemption import taken_back
 from kubenexus.plan.preemption.policy import PreemptionPolicy
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
@@ -105,6 +106,20 @@ def test_f54_siblings_take_back_from_each_other_and_not_in_turns() -> None:
     assert reclaim.victims("again", "b") == [], "and is not taken back"
 
 
+def test_pods_that_can_go_together_are_looked_for_among_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken_back, "MOST_TOGETHER", 3)
+    reclaim = Reclaim(A, B, cpu=6)
+    for i in range(6):
+        assert reclaim.victims(f"b{i}", "b", priority=6 - i) == []
+    snapshot, job = reclaim.ledger.snapshot(), Job.of(a_pod("x", namespace="a", cpu="1", priority=9))
+    there = snapshot.nodes.pods.placed[0] >= 0
+    found = taken_back.take_back(job, snapshot, there, together=True)
+    assert found is not None
+    records = snapshot.nodes.pods.victims.records
+    names = [record.name for slot in found.pods.nonzero()[0] if (record := records[slot]) is not None]
+    assert sorted(names) == ["b3", "b4", "b5"]
+
+
 queues = st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 2)) for _ in range(3)])
 
 
@@ -133,3 +148,7 @@ def test_f45_evictions_come_to_an_end_and_no_queue_is_pushed_below_its_guarantee
             if f"{namespace}/{name}" in reclaim.ledger.pods:
                 waiting.remove((name, namespace))
     assert evicted <= CPUS, "no more than what was borrowed at first"
+    if sum(guaranteed for guaranteed, _ in shapes) <= CPUS:
+        for name, (guaranteed, _) in zip("abc", shapes, strict=True):
+            used = reclaim.ledger.queues.queue_of(name).used.get("cpu", 0)
+            assert used >= 1000 * guaranteed, "each guarantee is met, within so many turns"

@@ -86,9 +86,7 @@ class GangPreemption:
         if waits_for_victims(job, snapshot):
             return PreemptionOutcome(sentences.WAITS, alone=True)
         for policy in self._policies():
-            pool = victim_pool(job, snapshot, policy, now, spared)
-            self._class_cache.work.rows += ROWS + snapshot.nodes.pods.count // PODS_PER_ROW
-            outcome = self._outcome(job, snapshot, pool, policy, within)
+            outcome = self._by_policy(job, snapshot, now, spared, policy, within)
             if outcome is None or outcome.preemption is not None:
                 break
         if outcome is not None and outcome.preemption is None and self._policy.max_moves:
@@ -96,6 +94,19 @@ class GangPreemption:
         if outcome is None or not spared:
             return outcome
         return msgspec.structs.replace(outcome, alone=True)
+
+    def _by_policy(
+        self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str], policy: PreemptionPolicy, within: Any
+    ) -> PreemptionOutcome | None:
+        """Returns the outcome with the victims that a policy allows. What is taken back must leave guarantees whole: if
+        the search finds none among all pods that borrow, it goes on among those that can all go together."""
+        for together in (False, True):
+            pool = victim_pool(job, snapshot, policy, now, spared, together=together)
+            self._class_cache.work.rows += ROWS + snapshot.nodes.pods.count // PODS_PER_ROW
+            outcome = self._outcome(job, snapshot, pool, policy, within)
+            if outcome is None or outcome.preemption is not None or not pool.takes_back:
+                break
+        return outcome
 
     def _by_moves(
         self, job: Job, snapshot: Snapshot, now: float, spared: Collection[str], within: Any
@@ -210,6 +221,7 @@ class GangPreemption:
             evicts=True,
             cost=best.cost,
             alternatives=tuple(each.cost for each in others),
+            taken_back=rules.pool.queues_taken_back(best.pods),
         )
         message = sentences.have_to_move(best.cost) if rules.moves else sentences.have_to_go(best.cost)
         return PreemptionOutcome(message, preemption, alone=True)

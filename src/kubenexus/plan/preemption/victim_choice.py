@@ -18,7 +18,7 @@ class ChosenVictims(msgspec.Struct, frozen=True, gc=False):
 
 
 class VictimRules:
-    """The rules for sets of victims of one job: what goes together, budgets, and the number of victims. `moves`: they
+    """The rules for sets of victims of one job: what goes together, budgets, guarantees, and how many. `moves`: they
     have to fit on other nodes."""
 
     def __init__(self, pool: VictimPool, budgets: DisruptionBudgets, policy: PreemptionPolicy) -> None:
@@ -28,7 +28,7 @@ class VictimRules:
     def choose(self, indices: Iterable[int]) -> ChosenVictims | None:
         """Returns these pods with all that have to go with them, or None if they may not all go."""
         pods = self.pool.closed(indices)
-        if not pods or len(pods) > self.most:
+        if not pods or len(pods) > self.most or not self.pool.keeps_guarantees(pods):
             return None
         violations = self.pool.violations(pods, self._allowed)
         if violations and self._policy.hard_budgets:

@@ -6,15 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kubenexus.api.resource_names import PODS
 from kubenexus.framework.decision import VictimCost
 from kubenexus.framework.job import Job
 from kubenexus.plan.preemption.policy import PreemptionPolicy
-from kubenexus.queue.fair.job_request import job_request
+from kubenexus.plan.preemption.taken_back import TakenBack, TakenBackPods, take_back
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_kinds import BATCH, DRIVER, EXEMPT, MOVABLE, GangTable
 from kubenexus.state.pods import PodRecord, endless
-from kubenexus.state.queues.reclaim import Expected, reclaimable
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.tenants import RANKS
 
@@ -46,19 +44,28 @@ class VictimPool:
     """
 
     def __init__(
-        self, columns: NodeColumns, now: float, chosen: Any, rows: Any, level: Any, gangs: GangColumns
+        self,
+        columns: NodeColumns,
+        now: float,
+        chosen: Any,
+        level: Any,
+        gangs: GangColumns,
+        taken_back: TakenBack | None = None,
     ) -> None:
         gang, spare, whole = gangs
         self._columns, self._victims, self._now = columns, columns.pods.victims, now
         self.slots = np.flatnonzero(chosen)
         victims, every = self._victims, len(self.slots) == len(chosen)
         # Copies, since trials move pods to other slots. A plain one takes a quarter of the time of picking slots.
-        columns_read = (rows, level, gang, victims.kind, victims.budget, victims.since)
+        columns_read = (columns.pods.placed[0], level, gang, victims.kind, victims.budget, victims.since)
         self.rows, self.level, self.gang, self.kind, self.budget, self._since = (
             column[: len(chosen)].copy() if every else column[self.slots] for column in columns_read
         )
         self.spare, self.whole = spare, whole
         self.jobs = np.where(self.gang >= 0, self.gang, len(spare) + self.slots)
+        self._taken_back = (
+            None if taken_back is None else TakenBackPods(taken_back, self.slots, self.rows, self.kind, columns)
+        )
         self._members: dict[int, list[int]] = {}
         self._records: dict[int, PodRecord] = {}
 
@@ -126,6 +133,19 @@ class VictimPool:
                 found.update(self.members(gang))
         return frozenset(found)
 
+    @property
+    def takes_back(self) -> bool:
+        """Whether some of these pods may go only because their queues borrow."""
+        return self._taken_back is not None and bool(self._taken_back.pods.any())
+
+    def keeps_guarantees(self, chosen: Iterable[int]) -> bool:
+        """Whether all queues that pods are taken back from keep their guarantees without these pods."""
+        return self._taken_back is None or self._taken_back.allows(chosen)
+
+    def queues_taken_back(self, chosen: Iterable[int]) -> tuple[str, ...]:
+        """Returns the queue of each of these pods that goes only because its queue borrows."""
+        return () if self._taken_back is None else self._taken_back.queues(chosen)
+
     def violations(self, chosen: Iterable[int], allowed: Any) -> int:
         """Returns how many of these pods are more than their budgets allow."""
         taken: dict[int, int] = {}
@@ -145,9 +165,16 @@ class VictimPool:
 
 
 def victim_pool(
-    job: Job, snapshot: Snapshot, policy: PreemptionPolicy, now: float, spared: Collection[str] = ()
+    job: Job,
+    snapshot: Snapshot,
+    policy: PreemptionPolicy,
+    now: float,
+    spared: Collection[str] = (),
+    *,
+    together: bool = False,
 ) -> VictimPool:
-    """Returns the pods that may go for this job. `spared` are UIDs of pods that may not go for it now."""
+    """Returns the pods that may go for this job. `spared` are UIDs of pods that may not go for it now. `together`: of
+    what is taken back, only pods that can all go without pushing a queue below its guarantee."""
     columns = snapshot.nodes
     pods, victims = columns.pods, columns.pods.victims
     rows, priority, namespaces = pods.placed
@@ -158,8 +185,11 @@ def victim_pool(
         chosen = there & _movable(job, columns, priority, kind, flags)
     else:
         chosen = there & _outranked(job, columns, policy, priority, kind, flags)
+    taken_back: TakenBack | None = None
     if policy.reclaim and not policy.moves and snapshot.queues.is_active:
-        chosen |= there & _borrows(job, snapshot, priority, namespaces, kind)
+        taken_back = take_back(job, snapshot, there & ~chosen, together=together)
+        if taken_back is not None:
+            chosen |= taken_back.pods
     chosen &= (flags & EXEMPT) == 0
     for namespace in policy.protected_namespaces:
         code = pods.namespace_code(namespace)
@@ -174,12 +204,12 @@ def victim_pool(
             chosen[slot] = False
     gangs, none = victims.kinds.gangs, np.zeros(len(victims.kinds.gangs), np.int64)
     if not len(gangs.codes):
-        return VictimPool(columns, now, chosen, rows, priority, GangColumns(gang, none, none > 0))
+        return VictimPool(columns, now, chosen, priority, GangColumns(gang, none, none > 0), taken_back)
     gangs.refresh(snapshot.pod_groups)
     chosen &= gang != gangs.codes.get(job.key, -2)
     drivers = ((flags & DRIVER) > 0) & (now - victims.started[: len(rows)] < DRIVER_GRACE)
     found = _gang_columns(chosen, there, gang, gangs, drivers)
-    return VictimPool(columns, now, chosen, rows, _levels(chosen, priority, found), found)
+    return VictimPool(columns, now, chosen, _levels(chosen, priority, found), found, taken_back)
 
 
 def _outranked(job: Job, columns: NodeColumns, policy: PreemptionPolicy, priority: Any, kind: Any, flags: Any) -> Any:
@@ -199,33 +229,6 @@ def _movable(job: Job, columns: NodeColumns, priority: Any, kind: Any, flags: An
     least = min(pod.spec.priority for pod in job.pods)
     movable = (flags & MOVABLE) > 0
     return movable & (priority <= least) & columns.pods.victims.kinds.of_scheduler(job.profile)[kind]
-
-
-def _borrows(job: Job, snapshot: Snapshot, priority: Any, namespaces: Any, kind: Any) -> Any:
-    """Returns which pods use what the job's queue may take back: those of queues that borrow, of no more priority. The
-    nomination of the job keeps the capacity from all of these."""
-    pods, kinds = snapshot.nodes.pods, snapshot.nodes.pods.victims.kinds
-    found, expected = np.zeros(len(priority), np.bool_), _expected(job, snapshot)
-    for namespace, borrowed in reclaimable(snapshot.queues, job.namespace, *job_request(job), expected).items():
-        there = namespaces == pods.namespace_code(namespace)
-        for resource, most in borrowed.items():
-            if resource != PODS:
-                amounts = kinds.amounts(resource)[kind]
-                found |= there & (amounts > 0) & (amounts <= most)
-    least = min(pod.spec.priority for pod in job.pods)
-    return found & (priority <= least)
-
-
-def _expected(job: Job, snapshot: Snapshot) -> Expected:
-    """Returns what queues will use after the preemptions under way, this job's own aside."""
-    expected, own = Expected(snapshot.queues), {pod.metadata.uid for pod in job.pods}
-    for records in snapshot.nominees().values():
-        for record in records.values():
-            if record.uid not in own:
-                expected.add(record.namespace, record.footprint.amounts, +1)
-    for record in snapshot.leaving():
-        expected.add(record.namespace, record.footprint.amounts, -1)
-    return expected
 
 
 def _gang_columns(chosen: Any, there: Any, gang: Any, gangs: GangTable, drivers: Any) -> GangColumns:
