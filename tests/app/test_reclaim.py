@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.recording.segments import SegmentWriter
 from kubenexus.app.scheduler import SchedulerOptions
@@ -66,15 +68,22 @@ def test_it_evicts_as_many_as_its_guarantee_needs_and_then_none() -> None:
     run(life())
 
 
-def test_a_recording_of_it_has_the_same_decisions_when_it_is_replayed(tmp_path: Path) -> None:
+PAST = "  - {name: KubeNexus, args: {queueUsageHalfLifeSeconds: 600}}\n"
+
+
+@pytest.mark.parametrize("more", [pytest.param("", id="as it is"), pytest.param(PAST, id="with what was used before")])
+def test_a_recording_of_it_has_the_same_decisions_when_it_is_replayed(tmp_path: Path, more: str) -> None:
+    config = CONFIG.replace("pluginConfig: [{name: GangPreemption", "pluginConfig:\n  - {name: GangPreemption")
+    config = config.replace("cooldownSeconds: 0}}]", "cooldownSeconds: 0}}") + more
+
     async def life() -> None:
         book = FlightRecorder(SegmentWriter(tmp_path, 1 << 30), HEADER)
-        fixture = SchedulerFixture(CONFIG, settings=SchedulerOptions(loop=LoopOptions(recorder=book)))
+        fixture = SchedulerFixture(config, settings=SchedulerOptions(loop=LoopOptions(recorder=book)))
         assert len(await story(fixture)) == 2
         book.close()
 
     run(life())
-    result, ledger = replayed(recording_files(tmp_path), CONFIG)
+    result, ledger = replayed(recording_files(tmp_path), config)
     assert result.decisions > 8
     assert result.first is None
     assert ledger.queues.queue_of("a").guaranteed == {"cpu": 2000}

@@ -129,6 +129,7 @@ RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
                 "tierBoosts": {"gold": 20, "silver": 10, "bronze": 0},
                 "namespacePriorities": {},
                 "queues": [],
+                "queueUsageHalfLifeSeconds": 0,
             },
             id="ours",
         ),

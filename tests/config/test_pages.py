@@ -56,6 +56,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "tierBoosts",
         "namespacePriorities",
         "allowPodTier",
+        "queueUsageHalfLifeSeconds",
         "queues",
         "gangDeadlineSeconds",
         "topologyLevels",

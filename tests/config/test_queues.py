@@ -3,7 +3,7 @@
 import pytest
 
 from kubenexus.api.queues.settings import QueueSettings, queue_settings
-from kubenexus.config.queue_settings import configured_queues
+from kubenexus.config.queue_settings import configured_queues, usage_half_life
 from tests.config.builders import loaded, problems
 
 
@@ -21,6 +21,25 @@ def test_queues_are_those_of_the_first_profile_that_has_some() -> None:
     both = f"profiles: [{{schedulerName: none}}, {text(queue)}, {text('{name: other}', 'b')}]"
     found = [queue_settings(queue.metadata.name, queue.spec) for queue in configured_queues(loaded(both).args)]
     assert found == [QueueSettings("ml", weight=3, most={"cpu": 1500, "nvidia.com/gpu": 2}, namespaces=("a",))]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "problem"),
+    [
+        pytest.param(0, "", id="none"),
+        pytest.param(3600, "", id="an hour"),
+        pytest.param(59, "must be between 60 and 8640000", id="less than a minute"),
+        pytest.param(-1, "must be between 60 and 8640000", id="a negative one"),
+    ],
+)
+def test_the_half_life_of_usage(seconds: int, problem: str) -> None:
+    args = f"{{queueUsageHalfLifeSeconds: {seconds}}}"
+    given = f"profiles: [{{schedulerName: a}}, {{schedulerName: b, pluginConfig: [{{name: KubeNexus, args: {args}}}]}}]"
+    if problem:
+        (found,) = [str(each) for each in problems(given)]
+        assert "args.queueUsageHalfLifeSeconds: " in found
+    else:
+        assert usage_half_life(loaded(given).args) == seconds
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.kueue_settings import kueue_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings
+from kubenexus.config.queue_settings import usage_half_life
 from kubenexus.config.reservation_settings import reservation_settings
 from kubenexus.config.tenant_settings import tenant_settings
 from kubenexus.framework.profile import Factory
@@ -296,8 +297,8 @@ class Scheduler:
             )
             for name, planner in self.planners.items()
         }
-        queues = self.ledger.queues
-        return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy, queues)
+        queues, half_life = self.ledger.queues, usage_half_life(configuration.args)
+        return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy, queues, half_life)
 
     def _make_status_patcher(self) -> StatusPatcher[Pod]:
         def failed(pod: Pod, why: str) -> None:

@@ -150,7 +150,8 @@ class QueueArgs(ConfigObject):
 class KubeNexusArgs(Args):
     """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs.
     Without `tierBoosts`: 20, 10 and 0, or none in a profile with kube-scheduler's name. `queues` are for all
-    profiles."""
+    profiles. `queueUsageHalfLifeSeconds`, too: in this time half of what queues used in the past is forgotten; 0: only
+    what they use now counts."""
 
     api_version: Text = "scheduling.kubenexus.io/v1alpha1"
     tie_break: str | None = None
@@ -159,6 +160,7 @@ class KubeNexusArgs(Args):
     tier_boosts: TierBoosts | None = None
     namespace_priorities: dict[str, Int64] = {}
     queues: list[QueueArgs] = []
+    queue_usage_half_life_seconds: Int64 = 0
 
 
 class WorkloadAwareScoringArgs(Args):

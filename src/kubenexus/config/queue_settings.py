@@ -20,6 +20,12 @@ def configured_queues(args: Mapping[str, Mapping[str, Any]]) -> list[Queue]:
     return [_queue(queue) for queue in next((queues for queues in given if queues), [])]
 
 
+def usage_half_life(args: Mapping[str, Mapping[str, Any]]) -> float:
+    """Returns the half-life of what queues used in the past, in seconds, of the first profile that sets it; 0: none."""
+    given = (float(each.get(SETTINGS, {}).get("queueUsageHalfLifeSeconds", 0)) for each in args.values())
+    return next((seconds for seconds in given if seconds), 0.0)
+
+
 def validate_queues(queues: Iterable[QueueArgs], place: FieldPath) -> None:
     """Reports all problems of queues: of each by itself, names that repeat, parents that do not exist, and cycles."""
     seen: dict[str, str] = {}

@@ -183,6 +183,8 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: FieldPath) -> None:
             here.invalid(namespace, "must be the name of a namespace: lower case letters, digits and '-'")
         _between(priority, -_MAX_BOOST, _MAX_BOOST, here)
     validate_queues(args.queues, place["queues"])
+    if args.queue_usage_half_life_seconds:
+        _between(args.queue_usage_half_life_seconds, 60, 100 * 86_400, place["queueUsageHalfLifeSeconds"])
 
 
 def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:

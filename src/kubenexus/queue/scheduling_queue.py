@@ -57,7 +57,8 @@ def _any(job: Job) -> bool:
 
 class SchedulingQueue(QueueReadings):
     """The queue of all profiles. `profile` has their rules by name (`spec.schedulerName`); "" for all other names.
-    `queues` is the tree of queues that orders jobs, where there are any."""
+    `queues` is the tree of queues that orders jobs, where there are any, and `half_life` how fast it forgets what they
+    used (`queue.fair.fair_order`)."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class SchedulingQueue(QueueReadings):
         clock: Clock,
         policy: BackoffPolicy | None = None,
         queues: QueueTree | None = None,
+        half_life: float = 0.0,
     ) -> None:
         self._queued_jobs: dict[str, QueuedJob] = {}
         self._queue_metrics = QueueMetrics()
@@ -74,7 +76,7 @@ class SchedulingQueue(QueueReadings):
         classes = self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, allowance)
         self._postponed, self._namespace_jobs = PostponedJobs(), ChangedGroups[QueuedJob]()
         enqueuer = self._enqueuer = Enqueuer(profile, classes, self._queue_metrics, self._postponed)
-        fair = self._fair = FairOrder(queues, classes, allowance)
+        fair = self._fair = FairOrder(queues, classes, allowance, half_life)
         self._attempts = Attempts(classes, enqueuer, self.policy, fair)
         self._profiles = self._enqueuer.profiles()
         self._numbers = 0

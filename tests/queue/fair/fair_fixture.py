@@ -23,12 +23,12 @@ def sign(pod: Pod) -> bytes:
 
 
 class FairFixture:
-    def __init__(self, *queues: QueueSettings, cpu: int = 1000, memory: str = "1000Gi") -> None:
+    def __init__(self, *queues: QueueSettings, cpu: int = 1000, memory: str = "1000Gi", half_life: float = 0.0) -> None:
         self.ledger, self.clock = Ledger(), VirtualClock(100.0)
         self.ledger.upsert_node(a_node(NODE, cpu=str(cpu), memory=memory, pods="100000"))
         for queue in queues:
             self.tree.set_queue(queue)
-        self.queue = SchedulingQueue({"": QueueProfile(sign, WAKES)}, self.clock, EXACT, self.tree)
+        self.queue = SchedulingQueue({"": QueueProfile(sign, WAKES)}, self.clock, EXACT, self.tree, half_life)
         self.running: dict[str, Pod] = {}
 
     @property

@@ -15,6 +15,7 @@ from kubenexus.queue.fair.fair_heap import FairHeap
 from kubenexus.queue.fair.job_request import JobRequest, job_request
 from kubenexus.queue.fair.limit_waiters import LimitWaiters
 from kubenexus.queue.fair.namespace_turns import NamespaceTurns
+from kubenexus.queue.fair.past_usage import PastUsage
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.queued_job import QueuedJob, QueueState
@@ -25,9 +26,17 @@ FREED: Final = "QueueUsage"  # the event that wakes classes which waited for a l
 
 
 class FairOrder:
-    """`tree` is the ledger's. Called by the scheduling queue only."""
+    """`tree` is the ledger's. `half_life`: in so many seconds half of what queues used in the past is forgotten; 0: the
+    past does not count. Called by the scheduling queue only."""
 
-    def __init__(self, tree: QueueTree | None, job_classes: JobClasses, work_allowance: WorkAllowance) -> None:
+    def __init__(
+        self,
+        tree: QueueTree | None,
+        job_classes: JobClasses,
+        work_allowance: WorkAllowance,
+        half_life: float = 0.0,
+    ) -> None:
+        self._past = PastUsage(tree, half_life) if tree is not None and half_life else None
         self._tree, self._job_classes, self._work_allowance = tree, job_classes, work_allowance
         self._turns = NamespaceTurns()
         self._heaps: tuple[FairHeap, ...] = ()
@@ -60,7 +69,9 @@ class FairOrder:
             return
         tree.settle()
         if tree.version != self._version or tree.totals_version != self._totals_version:
-            self._tree_changed(tree, waiters)
+            self._tree_changed(tree, waiters, now)
+        if self._past is not None:
+            self._count_past(tree, self._past, now)
         if tree.changed:
             tree.refresh_shares(tree.changed)
             for heap in self._heaps:
@@ -76,8 +87,18 @@ class FairOrder:
         for job_class in waiters.take_fitting(self._work_allowance) if waiters.any_to_check else ():
             self._job_classes.wake(job_class, FREED, now)
 
-    def _tree_changed(self, tree: QueueTree, waiters: LimitWaiters) -> None:
+    def _count_past(self, tree: QueueTree, past: PastUsage, now: float) -> None:
+        """Takes in what queues use from now on, and sorts all of them when a step has passed."""
+        past.changed(tree.changed, now)
+        if past.step(now):
+            tree.refresh_all_shares()
+            for heap in self._heaps:
+                heap.all_shares_changed()
+
+    def _tree_changed(self, tree: QueueTree, waiters: LimitWaiters, now: float) -> None:
         """Follows a change of queues, of the queues of namespaces, or of what the cluster has."""
+        if self._past is not None:
+            self._past.rebuilt(now)
         tree.refresh_all_shares()
         for heap in self._heaps:
             if tree.version != self._version:

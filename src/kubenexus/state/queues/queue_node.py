@@ -30,6 +30,7 @@ class QueueNode:
     used                what the assumed and bound pods below it use
     held                what is kept of it and idle now: `kept` less `used`, or what is held below if that is more
     held_below          the sum of `held` over its children
+    past                what it borrowed in the past, if that counts for its share (`queue.fair.past_usage`)
     current             its share, as the tree last computed it
     children            the queues below it, by name; no namespaces
     own                 of a queue with children: the leaf for its own namespaces
@@ -49,6 +50,7 @@ class QueueNode:
         "namespace_limit",
         "own",
         "parent",
+        "past",
         "used",
         "weight",
     )
@@ -67,6 +69,7 @@ class QueueNode:
         self.children: dict[str, QueueNode] = {}
         self.own: QueueNode | None = None
         self.current = Share(BORROWING, 0.0)
+        self.past: Mapping[str, float] = _NOTHING
 
     def __repr__(self) -> str:
         return f"{'Namespace' if self.is_namespace else 'Queue'}({self.name})"
@@ -100,7 +103,16 @@ class QueueNode:
             total = totals.get(name, 0.0)
             if total:
                 borrowed = max(borrowed, (amount - guaranteed.get(name, 0)) / total)
+        for name, before in self.past.items():
+            total = totals.get(name, 0.0)
+            if total:
+                borrowed = max(borrowed, (before + max(used.get(name, 0) - guaranteed.get(name, 0), 0)) / total)
         return Share(BORROWING, borrowed / self.weight) if self.weight else Share(WITHOUT_WEIGHT, borrowed)
+
+    def borrowed(self) -> dict[str, int]:
+        """Returns what it uses beyond its guarantee, of resources on all nodes."""
+        more = [(name, amount - self.guaranteed.get(name, 0)) for name, amount in self.used.items() if "@" not in name]
+        return {name: amount for name, amount in more if amount > 0}
 
     def idle(self) -> dict[str, int]:
         """Returns what is held for this queue now (`held`)."""
