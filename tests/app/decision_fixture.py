@@ -106,6 +106,7 @@ class DecisionFixture:
             self.queue, self.assembler, self.clock, {PROFILE: patience}, {PROFILE: Backfill(self.ledger, backfill)}
         )
         self.pods: dict[str, Pod] = {}
+        self.went_ahead: list[str] = []
         self.refusals: dict[str, Decision] = {}
 
     def nodes(self, *nodes: Node) -> None:
@@ -175,7 +176,8 @@ class DecisionFixture:
             return
         self.refusals.pop(job.key, None)
         commit(decision, job, self.ledger, now)
-        self.reservations.placed(job, decision)
+        if self.reservations.placed(job, decision):
+            self.went_ahead.append(job.key)
         for placement in decision.placements:
             pod = self.pods[placement.pod]
             self.pods[pod.key] = msgspec.structs.replace(

@@ -61,6 +61,7 @@ def test_a_job_goes_ahead_if_it_ends_before_the_first_job_starts(said: float | N
     story.submit("second", 1, 600, said=said)
     story.decide()
     assert ("second" in story.started) == goes
+    assert ("default/second" in story.went_ahead) == goes, "as the metric has it"
     if not goes:
         assert "jobs that end before it starts go ahead" in story.why("second")
         assert "default/large" in story.why("second")

@@ -203,6 +203,15 @@ def test_what_queues_use_and_who_waits_are_metrics() -> None:
     scheduler_test(life)
 
 
+def test_what_a_queue_used_in_the_past_is_a_metric_where_it_counts() -> None:
+    metrics = Metrics()
+    metrics.queues.record([QueueUse("a", 0.1, 0, {}, {}, {}, past=0.25), QueueUse("b", 0.1, 0, {}, {}, {})])
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    assert [line for line in lines if line.startswith("kubenexus_queue_past_share{")] == [
+        'kubenexus_queue_past_share{queue="a"} 0.25'
+    ]
+
+
 def test_the_number_of_queues_in_metrics_is_bounded() -> None:
     metrics = Metrics()
     more = dict.fromkeys([f"example.com/r{i}" for i in range(40)], 1)

@@ -316,7 +316,8 @@ class SchedulingLoop:
         self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
         self._count_placed(devices, decision, job)
         self._wake_for_unclaimed(attempt.job, decision)
-        self.reservations.placed(job, decision)
+        if self.reservations.placed(job, decision):
+            self._metrics.backfilled_jobs.labels(job.profile).add()
         self._preemption.placed(job, decision)
         self._drivers.placed(attempt.job)
         for pod in attempt.job.pods:

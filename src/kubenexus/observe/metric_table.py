@@ -292,6 +292,12 @@ OURS: Final = (
         "Number of gangs with a reservation now: the first in the queue that waits for capacity, if there is one.",
     ),
     MetricDefinition(
+        "kubenexus_backfilled_jobs_total",
+        ALPHA,
+        ("profile",),
+        "Number of jobs that were placed ahead of the first one in the queue, which waited for its expected start.",
+    ),
+    MetricDefinition(
         "kubenexus_resource_reservations",
         ALPHA,
         ("phase",),

@@ -47,7 +47,7 @@ class Metrics(Collector):
         self.devices = DeviceMetrics(self._counter, self._histogram)
         self.numa = NumaMetrics(self._counter, self._histogram, self._gauge)
         self.tenants = TenantMetrics(self._counter, self._gauge)
-        self.queues = ShareMetrics(self._gauge)
+        self.queues = ShareMetrics(self._gauge, self._counter)
         self._process()
         self.registry = CollectorRegistry()
         self.registry.register(self)
@@ -90,6 +90,7 @@ class Metrics(Collector):
         self.gang_completion = self._histogram("kubenexus_gang_completion_latency_seconds")
         self.gang_members_short = self._gauge("kubenexus_gang_members_short")
         self.gang_reservations = self._gauge("kubenexus_gang_reservations")
+        self.backfilled_jobs = self._counter("kubenexus_backfilled_jobs_total")
         self.resource_reservations = self._gauge("kubenexus_resource_reservations")
 
     def _process(self) -> None:

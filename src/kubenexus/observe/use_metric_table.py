@@ -178,6 +178,26 @@ SHARES: Final = (
         "Number of jobs that wait in a queue and in those below it. A gang is one job.",
         series=QUEUE_SERIES,
     ),
+    MetricDefinition(
+        "kubenexus_queue_position",
+        ALPHA,
+        ("queue",),
+        "Place of a queue with waiting jobs among its siblings that have some: the first is served next.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_past_share",
+        ALPHA,
+        ("queue",),
+        "Dominant share that a queue borrowed in the past, if that counts: half of it is forgotten in each half-life.",
+        series=QUEUE_SERIES,
+    ),
+    MetricDefinition(
+        "kubenexus_queue_reclaimed_pods_total",
+        ALPHA,
+        ("queue",),
+        "Number of pods of a queue that were chosen as victims because it borrows what another is guaranteed.",
+    ),
 )
 
 TENANTS: Final = (

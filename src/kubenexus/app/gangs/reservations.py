@@ -73,6 +73,7 @@ class GangReservations:
         self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
         self._backfill = {name: each for name, each in backfill.items() if name in self._accounts}
         self._held: dict[str, ActiveReservation] = {}
+        self._goes_ahead = ""  # the job that is decided now, if it comes after one with an expected start
         self._turn_ended: dict[str, dict[str, float]] = {}  # by profile and namespace: when its last turn in vain ended
 
     def ahead_of(self, job: Job) -> Reservation | None:
@@ -92,6 +93,7 @@ class GangReservations:
     def _ahead_by_time(self, job: Job, held: ActiveReservation) -> Reservation | None:
         """Returns the reservation with what is spare now, None if the job ends before the first one starts."""
         backfill, now = self._backfill[job.profile], self._clock.now()
+        self._goes_ahead = job.key
         if backfill.goes_ahead(job, held.reservation, now):
             return None
         held.reservation = backfill.current(held.reservation, now)
@@ -177,8 +179,14 @@ class GangReservations:
         one, other = turns.get(namespace_of(holder), 0.0), turns.get(namespace_of(gang), 0.0)
         return (first[0], one, first[1]) < (second[0], other, second[1])
 
-    def placed(self, job: Job, decision: Decision) -> None:
-        """Takes in a placement, and ends the turn if the job holds the reservation. The turn was in vain if the gang
+    def placed(self, job: Job, decision: Decision) -> bool:
+        """Takes in a placement. Returns whether the job went ahead of one that waits for its expected start."""
+        goes_ahead, self._goes_ahead = self._goes_ahead == job.key, ""
+        self._end_turn(job, decision)
+        return goes_ahead
+
+    def _end_turn(self, job: Job, decision: Decision) -> None:
+        """Ends the turn if the job holds the reservation. The turn was in vain if the gang
         took less than was reserved for it. Such a gang made others wait for capacity that it did not need, and without
         a rest the next one could do the same at once."""
         profile, held = job.profile, self._held.get(job.profile)

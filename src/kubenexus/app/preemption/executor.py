@@ -170,6 +170,7 @@ class PreemptionExecutor:
             self.rules.unit_of_job(job),
         )
         self._metrics.preempted(len(victims))
+        self._metrics.queues.taken_back(preemption.taken_back)
         self._start(self._execute(execution))
 
     def placed(self, job: Job, decision: Decision) -> None:
