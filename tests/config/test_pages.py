@@ -63,6 +63,7 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "topologyDefaults",
         "starvation",
         "reservationSeconds",
+        "provisioningClassName",
         "backfill",
         "namespaces",
         "unlimitedNamespaces",

@@ -12,6 +12,7 @@ from kubenexus.app.http.api.paths import PATHS, WHATIF
 from kubenexus.app.permissions import (
     KUEUE_PERMISSIONS,
     OPTIONAL_PERMISSIONS,
+    PROVISIONING_PERMISSIONS,
     SERVING_PERMISSIONS,
     Permission,
     required_permissions,
@@ -61,6 +62,7 @@ def files() -> dict[str, str]:
     return {
         "cluster-role-rules.yaml": page(cluster_permissions()),
         "kueue-role-rules.yaml": page(KUEUE_PERMISSIONS),
+        "provisioning-role-rules.yaml": page(PROVISIONING_PERMISSIONS),
         "api-reader-rules.yaml": api_page(),
         "discovery-role-rules.yaml": page(PERMISSIONS),
         "discovery-keys.yaml": f"{HEAD}\n{keys}",

@@ -9,7 +9,12 @@ import pytest
 import yaml
 
 from kubenexus import __version__
-from kubenexus.app.permissions import KUEUE_PERMISSIONS, OPTIONAL_PERMISSIONS, SERVING_PERMISSIONS
+from kubenexus.app.permissions import (
+    KUEUE_PERMISSIONS,
+    OPTIONAL_PERMISSIONS,
+    PROVISIONING_PERMISSIONS,
+    SERVING_PERMISSIONS,
+)
 from kubenexus.discovery.permissions import PERMISSIONS
 from kubenexus.observe.metric_table import TABLE
 from tests.deploy import role_rules
@@ -19,7 +24,7 @@ CHART = ROOT / "deploy" / "helm" / "kubenexus"
 SOURCES = ROOT / "src" / "kubenexus"
 ALERTS = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text(encoding="utf-8"))
-GRANTED = (*OPTIONAL_PERMISSIONS, *KUEUE_PERMISSIONS, *SERVING_PERMISSIONS)
+GRANTED = (*OPTIONAL_PERMISSIONS, *KUEUE_PERMISSIONS, *PROVISIONING_PERMISSIONS, *SERVING_PERMISSIONS)
 QUERIES = [each["expr"] for each in ALERTS] + [
     target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]
 ]

@@ -76,6 +76,17 @@ KUEUE_PERMISSIONS: Mapping[Permission, str] = dict.fromkeys(
     "AdmissionChecks of the controller kubenexus.io/placement stay pending",
 )
 
+# With a `provisioningClassName` of the arguments `Coscheduling` alone.
+PROVISIONING_PERMISSIONS: Mapping[Permission, str] = dict.fromkeys(
+    (
+        Permission("list", kinds.PROVISIONING_REQUESTS),
+        Permission("create", kinds.PROVISIONING_REQUESTS),
+        Permission("delete", kinds.PROVISIONING_REQUESTS),
+        Permission("create", kinds.POD_TEMPLATES),
+    ),
+    "there are no ProvisioningRequests for gangs that do not fit",
+)
+
 # To answer readers of /metrics, and to look whether the namespace of the lease exists.
 SERVING_PERMISSIONS: Sequence[Permission] = (
     Permission("create", kinds.TOKEN_REVIEWS),
@@ -107,7 +118,7 @@ async def missing_permissions(api: Api, permissions: Sequence[Permission]) -> li
 
 def losses(permissions: Iterable[Permission]) -> list[str]:
     """Returns what does not work without these permissions, each text once."""
-    lost = {**OPTIONAL_PERMISSIONS, **KUEUE_PERMISSIONS}
+    lost = {**OPTIONAL_PERMISSIONS, **KUEUE_PERMISSIONS, **PROVISIONING_PERMISSIONS}
     return list(dict.fromkeys(lost[each] for each in permissions if each in lost))
 
 

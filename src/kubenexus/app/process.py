@@ -23,6 +23,7 @@ from kubenexus.app.http.endpoints import HttpEndpoints
 from kubenexus.app.permissions import (
     KUEUE_PERMISSIONS,
     OPTIONAL_PERMISSIONS,
+    PROVISIONING_PERMISSIONS,
     losses,
     missing_permissions,
     missing_permissions_error,
@@ -43,6 +44,7 @@ from kubenexus.client.rate_limiter import RateLimiter
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import get
 from kubenexus.config import Configuration
+from kubenexus.config.args import GANGS
 from kubenexus.config.kueue_settings import kueue_settings
 from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
@@ -197,7 +199,9 @@ class Process:
         if terms is not None:
             await self._check_lease_namespace(terms)
         checks = kueue_settings(self._configuration.args).admission_checks
+        provisions = any(each.get(GANGS, {}).get("provisioningClassName") for each in self._configuration.args.values())
         optional = {**OPTIONAL_PERMISSIONS, **(KUEUE_PERMISSIONS if checks else {})}
+        optional |= PROVISIONING_PERMISSIONS if provisions else {}
         missing = await missing_permissions(self._client, [*required_permissions(WATCHED_KINDS, terms), *optional])
         vital = [each for each in missing if each not in optional and each.resource not in OPTIONAL]
         if vital:

@@ -30,6 +30,7 @@ from kubenexus.app.kueue.admission_checks import admission_check_controller
 from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.preemption.policies import profile_rules
+from kubenexus.app.provisioning.provisioning_requests import provisioning_requests
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, RESERVATION_STATUS, MeteredApi
@@ -64,6 +65,8 @@ from kubenexus.config.preemption_settings import gang_preemption_settings
 from kubenexus.config.queue_settings import usage_half_life
 from kubenexus.config.reservation_settings import reservation_settings
 from kubenexus.config.tenant_settings import tenant_settings
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import Metrics
@@ -236,11 +239,12 @@ class Scheduler:
             node_reports=self.handlers.node_reports,
             outdated=self.watches.outdated,
             options=options.loop,
-            on_refused=self.claims.on_refused,
+            on_refused=self._on_refused,
         )
-        self.ledger_auditor, self.admission_checks = (
+        self.ledger_auditor, self.admission_checks, self.provisioning = (
             LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup),
             admission_check_controller(kueue_settings(configuration.args), GuardedApi(api, self.guard), self, clock),
+            provisioning_requests(GuardedApi(api, self.guard), self, clock),
         )
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))
 
@@ -263,6 +267,12 @@ class Scheduler:
             tasks.create_task(self.preemption.run())
             tasks.create_task(self.dependency_lookups.run())
             tasks.create_task(self.admission_checks.run())
+            tasks.create_task(self.provisioning.run())
+
+    def _on_refused(self, job: Job, decision: Decision) -> None:
+        self.claims.on_refused(job, decision)
+        if self.provisioning.is_on:
+            self.provisioning.on_refused(job, decision)
 
     def postpone(self, jobs: Iterable[SlowJob]) -> None:
         """Moves these jobs behind all others: their decisions took too long in an earlier process."""

@@ -116,6 +116,9 @@ RESOURCE_RESERVATIONS: Final = ApiResource(
 
 # Where deploy/queues.yaml is installed.
 QUEUES: Final = ApiResource("Queue", "queues", "v1alpha1", "scheduling.kubenexus.io", namespaced=False)
+POD_TEMPLATES: Final = ApiResource("PodTemplate", "podtemplates")
+# Of autoscalers, where one serves it.
+PROVISIONING_REQUESTS: Final = ApiResource("ProvisioningRequest", "provisioningrequests", "v1", "autoscaling.x-k8s.io")
 
 # Of Kueue, where that is installed.
 KUEUE: Final = "kueue.x-k8s.io"

@@ -238,7 +238,8 @@ class BackfillArgs(ConfigObject):
 
 class CoschedulingArgs(Args):
     """How gangs are planned. Without `starvation` waiting jobs age, and without `reservationSeconds` reservations last
-    300 seconds. A profile with kube-scheduler's name does neither, as kube-scheduler does neither. The last three
+    300 seconds. A profile with kube-scheduler's name does neither, as kube-scheduler does neither. With a
+    `provisioningClassName` a ProvisioningRequest of this class is made for each gang that does not fit. The last three
     fields are those of scheduler-plugins and of the founding documents: accepted, without effect."""
 
     gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
@@ -247,6 +248,7 @@ class CoschedulingArgs(Args):
     starvation: Starvation | None = None
     reservation_seconds: Int64 | None = None
     backfill: Annotated[BackfillArgs, OR_DEFAULT] = BackfillArgs()
+    provisioning_class_name: str = ""
     permit_waiting_time_seconds: Int64 | None = None
     pod_group_backoff_seconds: Int64 | None = None
     kubeflow_auto_gang: bool | None = None

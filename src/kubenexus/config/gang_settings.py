@@ -28,7 +28,8 @@ class BackfillSettings(msgspec.Struct, frozen=True):
 class GangSettings(msgspec.Struct, frozen=True):
     """`deadline` in seconds; `levels` from the inside out, nodes first; `defaults` by namespace; `aging`: how waiting
     raises the priority of jobs, None if it does not. `reservation_seconds`: how long the first waiting gang keeps
-    reserved capacity that does not grow, 0 for no reservation."""
+    reserved capacity that does not grow, 0 for no reservation. `provisioning_class`: that of ProvisioningRequests for
+    gangs that do not fit, "" for none."""
 
     deadline: float = 300.0
     levels: tuple[TopologyLevel, ...] = DEFAULT_LEVELS
@@ -36,6 +37,7 @@ class GangSettings(msgspec.Struct, frozen=True):
     aging: Aging | None = Aging()
     reservation_seconds: float = float(RESERVATION_SECONDS)
     backfill: BackfillSettings = BackfillSettings()
+    provisioning_class: str = ""
 
     def default_topology(self, namespace: str) -> TopologyRequest:
         """Returns the topology request of a gang in this namespace that has none of its own."""
@@ -56,7 +58,9 @@ def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
     deadline = float(args.get("gangDeadlineSeconds", 300))
     aging = _aging(args.get("starvation"), profile)
     seconds = _reservation(args, profile)
-    return GangSettings(deadline, tuple(levels) or DEFAULT_LEVELS, defaults, aging, seconds, _backfill(args))
+    provisioning_class = args.get("provisioningClassName", "")
+    levels_used = tuple(levels) or DEFAULT_LEVELS
+    return GangSettings(deadline, levels_used, defaults, aging, seconds, _backfill(args), provisioning_class)
 
 
 def _aging(settings: Mapping[str, Any] | None, profile: str) -> Aging | None:

@@ -18,6 +18,7 @@ _MAX_AHEAD: Final = 7 * 86_400  # seconds
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _RATIO: Final = "RequestedToCapacityRatio"
 _MAX_BOOST: Final = 1_000_000
+_CLASS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 PDB_POLICIES: Final = ("hard", "prefer")
 _OPERATORS: Final = {op.value: op for op in Operator}
@@ -191,6 +192,8 @@ def _coscheduling(args: kinds.CoschedulingArgs, place: FieldPath) -> None:
     _between(args.gang_deadline_seconds, 1, 86_400, place["gangDeadlineSeconds"])
     _between(args.reservation_seconds or 0, 0, 86_400, place["reservationSeconds"])
     _backfill(args.backfill, place["backfill"])
+    if args.provisioning_class_name and not _CLASS_NAME.fullmatch(args.provisioning_class_name):
+        place["provisioningClassName"].invalid(args.provisioning_class_name, "must be the name of a class")
     if args.starvation is not None:
         _starvation(args.starvation, place["starvation"])
     seen: set[str] = set()

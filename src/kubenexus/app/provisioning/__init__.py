@@ -1,0 +1,1 @@
+"""Asks an autoscaler for the nodes of gangs that do not fit."""
