@@ -42,6 +42,13 @@ def _shared_options(command: Callable[..., None]) -> Callable[..., None]:
             metavar="right|learned|N",
             help="What jobs declare about their runtime: the truth, nothing, or between an Nth of it and N times it.",
         ),
+        click.option(
+            "--eta",
+            "ask_every",
+            type=click.IntRange(1),
+            metavar="N",
+            help="With --order backfill: compare the expected start of every Nth job that waits with the truth.",
+        ),
         click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True),
         click.option("--against", metavar="NAME", help="A second policy, on the same arrivals: prints a comparison."),
         click.option("--html", type=_File, help="With --against: write the comparison here, as one page with charts."),
@@ -108,9 +115,13 @@ def openb(
 @click.command(help=f"Play jobs of Philly, Microsoft's trace, with their arrivals and durations.\n{_POLICIES}")
 @click.argument("jobs", metavar="JOBS.csv", type=_File)
 @click.option("--nodes", default="56x8", show_default=True, metavar="NxG|FILE", help="N nodes with G GPUs, or a CSV.")
+@click.option(
+    "--skip", type=click.IntRange(0), default=0, metavar="N", help="Leave out so many jobs, the first to arrive."
+)
+@click.option("--every", type=click.IntRange(1), default=1, metavar="N", help="Of the others only each Nth.")
 @click.option("--most", type=click.IntRange(1), help="Only so many jobs, the first to arrive.")
 @_shared_options
-def philly(jobs: Path, nodes: str, most: int | None, **shared: Any) -> None:
+def philly(jobs: Path, nodes: str, skip: int, every: int, most: int | None, **shared: Any) -> None:
     from kubenexus.sim.replay.runs import ReplayPlan
     from kubenexus.sim.replay.traces.node_option import nodes_of
     from kubenexus.sim.replay.traces.philly import read_jobs
@@ -119,7 +130,7 @@ def philly(jobs: Path, nodes: str, most: int | None, **shared: Any) -> None:
     def plans() -> "list[ReplayPlan]":
         known = nodes_of(nodes)
         found = read_jobs(jobs, max(node.gpus for node in known) or 1)
-        return [ReplayPlan(Trace(jobs.stem, known, found[:most]), lambda each, seed: each)]
+        return [ReplayPlan(Trace(jobs.stem, known, found[skip::every][:most]), lambda each, seed: each)]
 
     _run(plans, **shared)
 
@@ -201,6 +212,7 @@ class _SharedOptions(NamedTuple):
     conditions: tuple[str, ...]
     orders: tuple[str, ...]
     estimates: str | None
+    ask_every: int | None
 
 
 def _run(plans: "Callable[[], list[ReplayPlan]]", **options: Any) -> None:
@@ -284,7 +296,14 @@ def _collect(
     seeds, orders, estimates = _seeds(wanted.seeds), _orders(wanted), _estimates(wanted)
     with _progress() as progress:
         for result in run_all(
-            plans(), policies, seeds, config=wanted.config, orders=orders, estimates=estimates, progress=progress
+            plans(),
+            policies,
+            seeds,
+            config=wanted.config,
+            orders=orders,
+            estimates=estimates,
+            ask_every=wanted.ask_every or 0,
+            progress=progress,
         ):
             results.append(result)
             if wanted.output == "json":
@@ -295,6 +314,8 @@ def _orders(wanted: _SharedOptions) -> "tuple[Order, ...]":
     from kubenexus.sim.replay.backfill_order import FIRST_FIT
 
     orders = cast("tuple[Order, ...]", tuple(dict.fromkeys(wanted.orders)) or (FIRST_FIT,))
+    if wanted.ask_every and "backfill" not in orders:
+        raise click.UsageError("--eta needs --order backfill: expected starts follow from its rules")
     if wanted.against is not None and orders != (FIRST_FIT,):
         raise click.UsageError("--against compares policies in the order first-fit; give --order without it")
     return orders

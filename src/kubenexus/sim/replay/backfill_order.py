@@ -7,6 +7,7 @@ backfill    the first job that does not fit has an expected start, and jobs that
 
 import math
 import random
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -70,6 +71,11 @@ class BackfillOrder:
     @property
     def count(self) -> int:
         return len(self._waiting)
+
+    @property
+    def waiting(self) -> Sequence[WaitingJob]:
+        """The jobs that wait, in their order."""
+        return self._waiting
 
     def add(self, waiting: WaitingJob) -> None:
         self._waiting.append(waiting)

@@ -23,7 +23,7 @@ class ReplayCluster:
 
     def __init__(self, ledger: Ledger, plugins: ProfilePlugins) -> None:
         self.ledger = ledger
-        self.planner = Planner(plugins)
+        self.planner, self.profile = Planner(plugins), plugins.profile.name
         self._objects = JobObjects(plugins.profile.name)
         self._demand = DemandLearner([plugins.profile.name] if plugins.reads_demand else [])
         self.decisions = 0

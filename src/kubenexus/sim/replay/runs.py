@@ -43,12 +43,14 @@ def run_all(
     config: Path | None = None,
     orders: Sequence[Order] = (FIRST_FIT,),
     estimates: Estimates | None = None,
+    ask_every: int = 0,
     progress: Callable[[str, int], Progress] = lambda name, jobs: lambda done: None,
 ) -> Iterator[Result]:
     """Yields the result of each run. Ends after one that was interrupted. Raises KubeNexusError for an unknown policy
     before the first run.
 
-    `orders` are those of jobs that wait, and `estimates` what jobs declare; both need jobs that end. A run of another
+    `orders` are those of jobs that wait, and `estimates` what jobs declare; both need jobs that end. With `ask_every`
+    expected starts are compared with the truth (`start_forecasts`). A run of another
     order than first-fit has it behind the name of its policy.
 
     `progress` is called for each run with its name and its number of jobs; what it returns, with jobs that are done.
@@ -67,7 +69,9 @@ def run_all(
                 cluster = ReplayCluster(plan.ledger(), policy_plugins(policy, plan.trace, seed, config))
                 result: Result
                 if arrivals.has_departures:
-                    result = play(arrivals, cluster, policy=name, seed=seed, order=order, progress=report)
+                    result = play(
+                        arrivals, cluster, policy=name, seed=seed, order=order, ask_every=ask_every, progress=report
+                    )
                 else:
                     result = fill(arrivals, cluster, policy=name, seed=seed, progress=report)
                 yield result

@@ -9,6 +9,7 @@ from kubenexus.sim.replay.backfill_order import BackfillOrder, HeadRecord, Order
 from kubenexus.sim.replay.cluster import ReplayCluster
 from kubenexus.sim.replay.fragmentation import FragmentationMeter
 from kubenexus.sim.replay.progress import STEP, Progress
+from kubenexus.sim.replay.start_forecasts import StartForecasts
 from kubenexus.sim.replay.timeline_result import TimelineResult
 from kubenexus.sim.replay.traces.trace import Trace, TraceJob
 from kubenexus.sim.replay.waiting_jobs import WaitingJob, WaitingJobs
@@ -24,7 +25,9 @@ class Timeline:
         result: TimelineResult,
         meter: FragmentationMeter,
         order: Order = "first-fit",
+        forecasts: StartForecasts | None = None,
     ) -> None:
+        self._forecasts = forecasts
         self._cluster, self._result, self._meter = cluster, result, meter
         self._arrivals = trace.jobs
         self._arrived = 0
@@ -47,10 +50,13 @@ class Timeline:
             self._cluster.end(decision)
             self._result.ended(job)
             self._first_fit.retry_all()
+        before = self._arrived
         while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].at <= now:
             self._waiting.add(WaitingJob(self._arrived, self._arrivals[self._arrived]))
             self._arrived += 1
         self._start_jobs(now)
+        if self._forecasts is not None and self._backfill is not None:
+            self._forecasts.ask(self._backfill.waiting, range(before, self._arrived), now)
         return True
 
     @property
@@ -77,6 +83,8 @@ class Timeline:
 
     def _started(self, waiting: WaitingJob, decision: Decision, now: float) -> None:
         job = waiting.job
+        if self._forecasts is not None:
+            self._forecasts.started(waiting, [each.uid for each in decision.placements], now)
         self._result.started(job, now)
         if job.duration is not None:
             heapq.heappush(self._departures, (now + job.duration, waiting.order, job, decision, now))
@@ -97,12 +105,15 @@ def play(
     policy: str,
     seed: int,
     order: Order = "first-fit",
+    ask_every: int = 0,
     progress: Progress = lambda _: None,
     stopwatch: Callable[[], float] = SINCE_BOOT,
 ) -> TimelineResult:
-    """Plays all jobs of a trace. A KeyboardInterrupt ends it early: the result is then not complete."""
+    """Plays all jobs of a trace. A KeyboardInterrupt ends it early: the result is then not complete. `ask_every`: with
+    backfill, the expected start of every so many jobs that wait is compared with the truth."""
     result = TimelineResult.of(trace, policy, seed, cluster)
-    timeline = Timeline(trace, cluster, result, FragmentationMeter(trace), order)
+    forecasts = StartForecasts(cluster, ask_every) if ask_every and order == "backfill" else None
+    timeline = Timeline(trace, cluster, result, FragmentationMeter(trace), order, forecasts)
     began, shown = stopwatch(), 0
     try:
         while timeline.step():
@@ -113,4 +124,5 @@ def play(
         result.complete = False
     result.finish(stopwatch() - began, cluster)
     result.heads = timeline.heads
+    result.forecasts = None if forecasts is None else forecasts.records
     return result

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubenexus.sim.replay.backfill_order import HeadRecord
 from kubenexus.sim.replay.cluster import ReplayCluster
+from kubenexus.sim.replay.start_forecasts import StartRecord, forecast_figures
 from kubenexus.sim.replay.traces.trace import WHOLE_GPU, Trace, TraceJob
 
 SAMPLES: Final = 200  # points of the curves
@@ -48,6 +49,7 @@ class TimelineResult(msgspec.Struct, gc=False):
     tenant_gpu_hours: dict[str, float] = {}
     samples: list[Sample] = []
     heads: list[HeadRecord] = []
+    forecasts: list[StartRecord] | None = None
 
     @classmethod
     def of(cls, trace: Trace, policy: str, seed: int, cluster: ReplayCluster) -> "TimelineResult":
@@ -145,7 +147,13 @@ class TimelineResult(msgspec.Struct, gc=False):
         }
         if self.heads:
             line["expected_starts"] = self.expected_starts()
+        if self.forecasts is not None:
+            line["eta"] = self.eta()
         return line if self.complete else {**line, "complete": False}
+
+    def eta(self) -> dict[str, float]:
+        """Returns how expected starts compare with the truth (`start_forecasts`)."""
+        return forecast_figures(self.forecasts or [])
 
     def expected_starts(self) -> dict[str, float]:
         """Returns how late jobs were that had an expected start: their number, those that were late, by how many

@@ -7,10 +7,11 @@ A pod that runs longer than it declared is not stopped. The runtimes that later 
 many times longer; those of a new identity as those of its namespace, so a new name does not help.
 """
 
+import math
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from kubenexus.api.runtimes import DeclaredRuntime, WorkloadIdentity
 from kubenexus.state.runtimes.estimate import RuntimeEstimate
@@ -19,7 +20,10 @@ MAX_NAMESPACES: Final = 1000
 MAX_IDENTITIES: Final = 64  # of a namespace; the one whose last run is the longest ago is forgotten first
 RUNS: Final = 24  # of an identity
 MIN_RUNS: Final = 3  # fewer tell nothing
+TYPICAL_IDENTITIES, TYPICAL_RUNS, TYPICAL = 8, 6, 120  # of a namespace, of an identity, and in all
 MAX_FACTOR: Final = 1e6  # twelve days of a declared second
+# How many times its declared runtime a workload takes of which no run is known: a limit is rarely reached.
+UNTRIED: Final = (0.1, 0.3, 0.5, 0.7, 0.9, *[1.0] * 15)
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
 
 
@@ -35,6 +39,9 @@ class LastRuns:
     def __len__(self) -> int:
         return len(self._values)
 
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._values)
+
     def add(self, value: float) -> None:
         if len(self._values) == RUNS:
             del self._values[0]
@@ -48,23 +55,34 @@ class LastRuns:
         return self._sorted[min(int(part * len(self._sorted)), len(self._sorted) - 1)]
 
 
-class IdentityRuns:
-    """The runs of one identity: seconds, and how many times the declared runtime they took."""
+class KnownRuns(NamedTuple):
+    """How long earlier runs took, or would have taken if they had declared the same: seconds, sorted. `limit`: when the
+    kubelet stops the pod."""
 
-    __slots__ = ("factors", "seconds")
+    seconds: tuple[float, ...]
+    limit: float = math.inf
+
+
+class IdentityRuns:
+    """The runs of one identity: seconds, and how many times the declared runtime they took. `factors` also has runs
+    that are under way, several times as they grow, so that decisions are cautious; `ended` has those that ended."""
+
+    __slots__ = ("ended", "factors", "seconds")
 
     def __init__(self) -> None:
         self.seconds = LastRuns()
         self.factors = LastRuns()
+        self.ended = LastRuns()
 
 
 class NamespaceRuns:
     """The runs of one namespace."""
 
-    __slots__ = ("factors", "identities")
+    __slots__ = ("ended", "factors", "identities")
 
     def __init__(self) -> None:
         self.factors = LastRuns()
+        self.ended = LastRuns()
         self.identities: OrderedDict[tuple[str, str], IdentityRuns] = OrderedDict()
 
     def open(self, identity: WorkloadIdentity) -> IdentityRuns:
@@ -93,6 +111,10 @@ class RuntimeMemory:
         """Records a run that has ended."""
         self._open(identity).seconds.add(seconds)
         self._count_factor(identity, seconds, declared)
+        if declared is not None:
+            factor = min(seconds / declared.seconds, MAX_FACTOR)
+            self._open(identity).ended.add(factor)
+            self._namespaces[identity.namespace].ended.add(factor)
         self.version += 1
 
     def outlived(self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None) -> None:
@@ -113,6 +135,30 @@ class RuntimeMemory:
         elif namespace is not None:
             factors = namespace.factors
         return _declared(identity, declared, factors)
+
+    def runs(self, identity: WorkloadIdentity, declared: DeclaredRuntime | None) -> KnownRuns | None:
+        """Returns what `estimate` is based on, run by run; None if nothing tells."""
+        namespace = self._namespaces.get(identity.namespace)
+        runs = None if namespace is None else namespace.identities.get(identity[1:])
+        if declared is None:
+            known = None if runs is None or len(runs.seconds) < MIN_RUNS else runs.seconds
+            return None if known is None else KnownRuns(tuple(sorted(known)))
+        times: Sequence[float] = UNTRIED
+        for each in (runs, namespace):
+            if each is not None and len(each.ended) >= MIN_RUNS:
+                times = sorted(each.ended)
+                break
+        return KnownRuns(tuple([declared.seconds * each for each in times]), declared.limit)
+
+    def typical(self) -> KnownRuns | None:
+        """Returns runs of all namespaces, for workloads of which nothing is known; None if there are too few. Of each
+        namespace few identities count, and of each few runs, so that no tenant decides alone."""
+        found: list[float] = []
+        for namespace in self._namespaces.values():
+            for runs in list(namespace.identities.values())[-TYPICAL_IDENTITIES:]:
+                found += sorted(runs.seconds)[:: max(-(-len(runs.seconds) // TYPICAL_RUNS), 1)]
+        found.sort()
+        return KnownRuns(tuple(found[:: max(-(-len(found) // TYPICAL), 1)])) if len(found) >= MIN_RUNS else None
 
     def __iter__(self) -> Iterator[tuple[WorkloadIdentity, IdentityRuns]]:
         for name, namespace in self._namespaces.items():

@@ -17,7 +17,8 @@ def tables(results: Sequence[Result]) -> list[str]:
     filled = [each for each in results if isinstance(each, FillResult)]
     played = [each for each in results if isinstance(each, TimelineResult)]
     lines = _fill_table(filled) if filled else []
-    return lines + (_timeline_table(played) if played else [])
+    asked = [each for each in played if each.forecasts is not None]
+    return lines + (_timeline_table(played) if played else []) + (_eta_table(asked) if asked else [])
 
 
 def _fill_table(results: Sequence[FillResult]) -> list[str]:
@@ -60,6 +61,16 @@ def _timeline_table(results: Sequence[TimelineResult]) -> list[str]:
             )
         )
     return [*aligned(rows), "", "utilisation and fragmented idle GPU in percent, waiting times in seconds"]
+
+
+def _eta_table(results: Sequence[TimelineResult]) -> list[str]:
+    figures = ("asked", "known", "in_range", "before", "after", "width", "error", "wait")
+    rows: list[tuple[str, ...]] = [("trace", "policy", "seed", *(each.replace("_", " ") for each in figures))]
+    for each in results:
+        found = each.eta()
+        rows.append((each.trace, each.policy, str(each.seed), *(f"{found.get(name, 0):g}" for name in figures)))
+    notes = "expected starts: the part of the true starts in, before and after the range; medians in seconds"
+    return ["", *aligned(rows), "", notes]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

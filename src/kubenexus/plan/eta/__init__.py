@@ -1,0 +1,1 @@
+"""When waiting jobs are expected to start: the queue is played forward under drawn runtimes."""
