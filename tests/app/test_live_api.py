@@ -13,6 +13,7 @@ from tests.async_helpers import yield_to_loop
 
 READ = [
     "/api/v1/explain?namespace=ml&name=train",
+    "/api/v1/eta?namespace=ml",
     "/api/v1/jobs?namespace=ml",
     "/api/v1/queues?namespace=ml",
     "/api/v1/gangs?namespace=ml",

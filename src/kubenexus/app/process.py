@@ -158,6 +158,7 @@ class Process:
                     recorder=self._recorder,
                     on_decision=None if self._live is None else self._live.decisions.add,
                 ),
+                expected_starts=True,
             ),
         )
         activity = scheduler.loop.activity

@@ -33,6 +33,7 @@ from kubenexus.app.preemption.policies import profile_rules
 from kubenexus.app.provisioning.provisioning_requests import provisioning_requests
 from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
+from kubenexus.app.report.expected_starts import expected_start_reporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, RESERVATION_STATUS, MeteredApi
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.app.report.pod_reporter import PodReporter
@@ -87,13 +88,15 @@ log = logs.get("scheduler")
 
 class SchedulerOptions(msgspec.Struct, frozen=True):
     """Settings that are not in the configuration file. `host` names this process in events. `delay` returns the seconds
-    for which the client's rate limit would delay a call that is sent now."""
+    for which the client's rate limit would delay a call that is sent now. `expected_starts`: they are written into the
+    conditions of pods; a process with a virtual clock makes no copies of itself."""
 
     host: str = "localhost"
     in_flight: int = LIMIT
     watched: tuple[ApiResource, ...] = WATCHED_KINDS
     delay: Callable[[], float] = lambda: 0.0
     loop: LoopOptions = LoopOptions()
+    expected_starts: bool = False
 
 
 class Scheduler:
@@ -241,10 +244,11 @@ class Scheduler:
             options=options.loop,
             on_refused=self._on_refused,
         )
-        self.ledger_auditor, self.admission_checks, self.provisioning = (
+        self.ledger_auditor, self.admission_checks, self.provisioning, self.expected_starts = (
             LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup),
             admission_check_controller(kueue_settings(configuration.args), GuardedApi(api, self.guard), self, clock),
             provisioning_requests(GuardedApi(api, self.guard), self, clock),
+            expected_start_reporter(self, clock, enabled=self._options.expected_starts),
         )
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))
 
@@ -268,6 +272,7 @@ class Scheduler:
             tasks.create_task(self.dependency_lookups.run())
             tasks.create_task(self.admission_checks.run())
             tasks.create_task(self.provisioning.run())
+            tasks.create_task(self.expected_starts.run())
 
     def _on_refused(self, job: Job, decision: Decision) -> None:
         self.claims.on_refused(job, decision)

@@ -12,6 +12,7 @@ from kubenexus.cli.demo import demo
 from kubenexus.cli.devices import devices
 from kubenexus.cli.discover import discover
 from kubenexus.cli.doctor import doctor
+from kubenexus.cli.eta import eta
 from kubenexus.cli.explain import explain, why
 from kubenexus.cli.gangs import gangs
 from kubenexus.cli.replay import replay
@@ -39,6 +40,7 @@ main.add_command(demo)
 main.add_command(devices)
 main.add_command(discover)
 main.add_command(doctor)
+main.add_command(eta)
 main.add_command(explain)
 main.add_command(gangs)
 main.add_command(replay)

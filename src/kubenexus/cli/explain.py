@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubenexus.explain.explanation import Explanation
 
 WIDE = 50  # nodes that `-o wide` shows
-_config_option = click.option(
+config_option = click.option(
     "--config",
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -31,7 +31,7 @@ _config_option = click.option(
     metavar="NAMESPACE/NAME",
     help="The pod to explain; in the namespace default without one.",
 )
-@_config_option
+@config_option
 @click.option("--nodes", default=5, show_default=True, help="How many of the best nodes to show.")
 @output_option("text")
 def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes: int, output: str) -> None:
@@ -59,7 +59,7 @@ def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes
 @click.option("-n", "--namespace", default="", help="Of the pod or job. Default: that of the kubeconfig's context.")
 @scheduler_options
 @cluster_options
-@_config_option
+@config_option
 @output_option("text")
 def why(
     source: ClusterSource,

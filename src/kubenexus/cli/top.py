@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubenexus.cli.cluster_source import ClusterSource, cluster_options
+from kubenexus.cli.eta import expected_starts
 from kubenexus.cli.printing import echo_data, output_option
 from kubenexus.cli.scheduler_api import SchedulerApi, listed, scheduler_options
 
@@ -101,14 +102,17 @@ def jobs(source: ClusterSource, scheduler: SchedulerApi, namespace: str, output:
     """Show the jobs that wait, and why.
 
     Asks the scheduler (--scheduler), which knows their state, their attempts and their last refusal. Without it, reads
-    the live cluster with your kubeconfig, or (--cluster) a file, and shows which jobs wait.
+    the live cluster with your kubeconfig, or (--cluster) a file, and shows which jobs wait. With -o wide the scheduler
+    also says when they are expected to start (`kubenexus eta`).
     """
     from kubenexus.app.http.api import documents, paths
     from kubenexus.explain import cluster_tables
 
     found = listed(scheduler, source, paths.JOBS, documents.JobPage, namespace=namespace)
     known = cluster_tables.jobs_of(source.open(), namespace) if found is None else found
-    _print(known, partial(cluster_tables.render_jobs, wide=output == "wide"), output)
+    wide = output == "wide"
+    starts = expected_starts(scheduler, source, namespace) if found and wide else {}
+    _print(known, partial(cluster_tables.render_jobs, wide=wide, starts=starts), output)
 
 
 @top.command()

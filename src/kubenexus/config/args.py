@@ -229,11 +229,13 @@ class BackfillArgs(ConfigObject):
     aheadSeconds    ends that are further away are not waited for; 0: no backfill by time
     lateSeconds     how long a job keeps its nodes after its expected start
     longestSeconds  jobs that are expected to run longer do not go ahead
+    reportSeconds   how often expected starts are computed for the conditions of pods; 0: never
     """
 
     ahead_seconds: Int64 = 86_400
     late_seconds: Int64 = 3600
     longest_seconds: Int64 = 86_400
+    report_seconds: Int64 = 60
 
 
 class CoschedulingArgs(Args):

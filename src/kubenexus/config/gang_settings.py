@@ -18,11 +18,12 @@ NODES = DEFAULT_LEVELS[0]
 class BackfillSettings(msgspec.Struct, frozen=True):
     """In seconds. `ahead`: ends that are further away are not waited for; 0 turns backfill by time off. `late`: how
     long a job keeps its nodes after its expected start. `longest`: jobs that are expected to run longer do not go ahead
-    of it."""
+    of it. `report`: how often expected starts are computed for the conditions of pods, 0 for never."""
 
     ahead: float = 86_400.0
     late: float = 3600.0
     longest: float = 86_400.0
+    report: float = 60.0
 
 
 class GangSettings(msgspec.Struct, frozen=True):
@@ -77,6 +78,7 @@ def _backfill(args: Mapping[str, Any]) -> BackfillSettings:
         float(given.get("aheadSeconds", usual.ahead)),
         float(given.get("lateSeconds", usual.late)),
         float(given.get("longestSeconds", usual.longest)),
+        float(given.get("reportSeconds", usual.report)),
     )
 
 

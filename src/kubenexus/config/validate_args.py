@@ -230,6 +230,7 @@ def _backfill(backfill: kinds.BackfillArgs, place: FieldPath) -> None:
     _between(backfill.ahead_seconds, 0, _MAX_AHEAD, place["aheadSeconds"])
     _between(backfill.late_seconds, 0, _MAX_AHEAD, place["lateSeconds"])
     _between(backfill.longest_seconds, 1, _MAX_AHEAD, place["longestSeconds"])
+    _between(backfill.report_seconds, 0, _MAX_AHEAD, place["reportSeconds"])
 
 
 def _starvation(starvation: kinds.Starvation, place: FieldPath) -> None:

@@ -1,6 +1,7 @@
 """Tables of nodes, jobs and queues: from the live API, or from a cluster that was read with its objects."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from kubenexus.api.gangs.levels import DEFAULT_LEVELS
 from kubenexus.app.http.api.documents import JobDocument, NodeDocument, QueueDocument, as_time
@@ -83,9 +84,12 @@ def render_nodes(nodes: Sequence[NodeDocument]) -> str:
     return _table([head, *rows], "No node is known.\n")
 
 
-def render_jobs(jobs: Sequence[JobDocument], *, wide: bool = False) -> str:
-    """Returns a table; only with `wide` a long reason is shown in full."""
-    head = ("JOB", "STATE", "PRIORITY", "PODS", "ATTEMPTS", "SINCE", "WHY")
+def render_jobs(
+    jobs: Sequence[JobDocument], *, wide: bool = False, starts: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Returns a table; only with `wide` a long reason is shown in full. `starts`: when jobs are expected to start, by
+    name."""
+    head = ("JOB", "STATE", "PRIORITY", "PODS", "ATTEMPTS", "SINCE", *(("EXPECTED",) if starts else ()), "WHY")
     rows = [
         (
             each.name,
@@ -94,6 +98,7 @@ def render_jobs(jobs: Sequence[JobDocument], *, wide: bool = False) -> str:
             f"{each.pods} (at least {each.minimum})" if each.gang else str(each.pods),
             str(each.attempts),
             each.since or "-",
+            *((starts.get(each.name, "-"),) if starts else ()),
             each.why if wide or len(each.why) < 100 else f"{each.why[:97]}...",
         )
         for each in jobs

@@ -14,7 +14,7 @@ from kubenexus.api.gangs.levels import DEFAULT_LEVELS
 from kubenexus.api.gangs.resolver import declared_gang
 from kubenexus.app.http.api.documents import JobPage, NodePage, QueuePage
 from kubenexus.app.http.api.pages import PageQuery, page_of
-from kubenexus.app.http.api.questions import ExplainQuery, ReaderRights, WhatIfQuery
+from kubenexus.app.http.api.questions import EtaQuery, ExplainQuery, ReaderRights, WhatIfQuery
 from kubenexus.app.http.api.request_problem import bad_request, not_found
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.config.gang_settings import GangSettings
@@ -23,6 +23,7 @@ from kubenexus.explain import what_if
 from kubenexus.explain.cluster_dump import ClusterDump
 from kubenexus.explain.cluster_map import MapSource, cluster_map
 from kubenexus.explain.cluster_tables import jobs_of, nodes_of, queues_of
+from kubenexus.explain.eta_report import dump_queue, eta_page, find_key
 from kubenexus.explain.explanation import explain
 from kubenexus.explain.find_pod import Target, find_pod
 from kubenexus.explain.gang_report import declared_pods, gang_documents, gang_page
@@ -85,6 +86,11 @@ class DumpAnswers:
         except KubeNexusError as problem:
             raise bad_request(str(problem)) from None
         return msgspec.json.encode(LiveForecast(found.jobs))
+
+    def eta(self, view: ClusterView, query: EtaQuery, now: float) -> bytes:
+        wanted = find_key(query, view.dump.pods) if query.name else ""
+        jobs, planners = dump_queue(view.dump, self._profiles)
+        return eta_page(jobs, planners, view.dump.ledger, query, wanted, now)
 
     def devices(self, view: ClusterView, query: PageQuery, node: str) -> bytes:
         return device_page(view.dump.ledger, query, node)

@@ -16,7 +16,8 @@ from kubenexus.api.gangs.declaration import GangDeclaration
 from kubenexus.api.gangs.job_key import namespace_of
 from kubenexus.app.http.api import pages
 from kubenexus.app.http.api.pages import PageQuery
-from kubenexus.app.http.api.questions import ExplainQuery, ReaderRights, WhatIfQuery
+from kubenexus.app.http.api.questions import EtaQuery, ExplainQuery, ReaderRights, WhatIfQuery
+from kubenexus.app.http.api.queue_entries import queue_entries
 from kubenexus.app.http.api.request_problem import bad_request, forbidden, not_found
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.config.gang_settings import GangSettings
@@ -24,6 +25,7 @@ from kubenexus.explain import what_if
 from kubenexus.explain.cluster_dump import ClusterDump
 from kubenexus.explain.cluster_map import MapSource, cluster_map
 from kubenexus.explain.counterfactual.suggest import Counterfactuals, render_counterfactuals
+from kubenexus.explain.eta_report import eta_page, find_key
 from kubenexus.explain.explanation import Explanation, explain
 from kubenexus.explain.find_pod import Target, find_pod
 from kubenexus.explain.gang_report import GangPod, gang_documents, gang_page
@@ -109,6 +111,10 @@ class LiveAnswers:
         except KubeNexusError as problem:
             raise bad_request(str(problem)) from None
         return msgspec.json.encode(_visible(found, query.namespace, rights))
+
+    def eta(self, scheduler: "Scheduler", query: EtaQuery, now: float) -> bytes:
+        wanted = find_key(query, known_pods(scheduler)) if query.name else ""
+        return eta_page(queue_entries(scheduler.queue, now), scheduler.planners, scheduler.ledger, query, wanted, now)
 
     def devices(self, scheduler: "Scheduler", query: PageQuery, node: str) -> bytes:
         return device_page(scheduler.ledger, query, node)

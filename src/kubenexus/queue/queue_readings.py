@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
@@ -38,6 +39,17 @@ class QueueReadings:
     def jobs(self) -> Iterable[QueuedJob]:
         """Returns all jobs, with those in flight. The caller must not change them."""
         return self._queued_jobs.values()
+
+    def in_order(self, now: float) -> list[QueuedJob]:
+        """Returns the jobs that may be tried, the first one first: by effective priority, boost and age. Shares of
+        queues do not count. Those that are gated come last."""
+        tried, others = list[tuple[tuple[Any, ...], QueuedJob]](), list[QueuedJob]()
+        for queued in self._queued_jobs.values():
+            if queued.job_class is None or queued.gate_verdict is not None:
+                others.append(queued)
+            else:
+                tried.append((queued.job_class.order_of(queued, now), queued))
+        return [queued for _, queued in sorted(tried, key=lambda each: each[0])] + others
 
     def state(self, key: str) -> QueueState:
         queued = self._queued_jobs.get(key)

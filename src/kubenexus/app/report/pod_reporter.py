@@ -13,6 +13,7 @@ from kubenexus.app.report.gang_report_pacing import GangReportPacing, LastReport
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import truncated
+from kubenexus.client.kinds import PODS
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.plugin_results import PluginError
@@ -59,6 +60,7 @@ class PodReporter:
         self._last_report: dict[str, LastReport] = {}
         self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal not yet reported to them, in order
         self._held: dict[str, HeldSince] = {}  # held jobs of which that is not yet reported
+        self._endings: dict[str, str] = {}  # by pod: how the message of its condition ends
 
     @property
     def busy(self) -> bool:
@@ -132,6 +134,31 @@ class PodReporter:
         elif verdict is not None:
             self._gated(key, verdict)
 
+    def set_ending(self, key: str, ending: str) -> bool:
+        """Sets how the condition's message ends of a job's first pod, "" for no ending, and patches the condition.
+        Returns False if the pod has no such condition yet: then a later call may."""
+        job = self._queue.job(key)
+        pod = None if job is None else self._pods.latest_pod(job.pods[0])
+        last = None if pod is None else self._last_report.get(pod.key)
+        if pod is None or last is None or last.uid != pod.metadata.uid:
+            return False
+        old = next((each for each in pod.status.conditions if each.type == conditions.POD_SCHEDULED), None)
+        if old is None or old.status != "False" or old.reason == conditions.ERROR:
+            return False
+        self._set_ending(pod.key, ending)
+        message = last.sentence + ending
+        wanted = conditions.Condition(conditions.POD_SCHEDULED, old.status, old.reason, message)
+        call = conditions.patch(pod, wanted, PODS, self._clock.now())
+        if call is not None:
+            self._status_patcher.submit(pod, call)
+        return True
+
+    def _set_ending(self, pod: str, ending: str) -> None:
+        if ending:
+            self._endings[pod] = ending
+        else:
+            self._endings.pop(pod, None)
+
     def on_job_scheduled(self, job: Job) -> None:
         """Reports that the job has its minimum of members bound."""
         self._pod_group_reporter.scheduled(job)
@@ -139,6 +166,7 @@ class PodReporter:
     def forget(self, pod: Pod) -> None:
         """Drops the last report of a pod that was placed or is gone, and its patch if that waits."""
         self._last_report.pop(pod.key, None)
+        self._endings.pop(pod.key, None)
         self._status_patcher.cancel(pod.metadata.uid)
 
     def report_some(self, most: int = PORTION) -> None:
@@ -244,6 +272,8 @@ class PodReporter:
         if earlier is not None or pod.metadata.uid in self._status_patcher:
             # An earlier patch has yet to be written or seen: what the pod says here is not what it will say.
             pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=[]))
+        if code is not Code.ERROR:
+            sentence += self._endings.get(pod.key, "")
         call = (
             conditions.held_patch(pod, sentence, now)
             if held

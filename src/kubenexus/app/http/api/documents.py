@@ -30,6 +30,25 @@ class JobDocument(Document, frozen=True):
     expected_start: str = ""
 
 
+class EtaDocument(Document, frozen=True):
+    """When a job is expected to start. A start in ten is before `early`, every second one before `likely`, nine of ten
+    before `late`; "" where that is not known. `basis` says what the times are based on, or why there are none. `place`
+    counts the jobs of all namespaces that are tried, from 1; 0: it is not tried. `state` is that of a job, or
+    `scheduled` for one that has its nodes. `waits_for` is as `why` of a job."""
+
+    name: str
+    namespace: str
+    place: int
+    waiting: int
+    state: str
+    since: str
+    early: str = ""
+    likely: str = ""
+    late: str = ""
+    basis: str = ""
+    waits_for: str = ""
+
+
 class QueueDocument(Document, frozen=True):
     """The jobs of a namespace that wait, by state, and their pods. `queue` is the Queue that takes them, if there are
     queues."""
@@ -87,6 +106,14 @@ class JobPage(Document, frozen=True):
     next: str = ""
 
 
+class EtaPage(Document, frozen=True):
+    """`time` is when the expected starts were computed."""
+
+    time: str
+    items: tuple[EtaDocument, ...]
+    next: str = ""
+
+
 class QueuePage(Document, frozen=True):
     items: tuple[QueueDocument, ...]
     next: str = ""
@@ -112,7 +139,7 @@ class WhatIfRequest(Document, frozen=True):
     uncordon: tuple[str, ...] = ()
 
 
-PUBLISHED: tuple[Any, ...] = (JobPage, QueuePage, NodePage, DecisionPage, DecisionDocument, WhatIfRequest)
+PUBLISHED: tuple[Any, ...] = (JobPage, EtaPage, QueuePage, NodePage, DecisionPage, DecisionDocument, WhatIfRequest)
 
 
 def as_time(seconds: float) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 ROOT: Final = "/api/v1"
 DECISIONS: Final = f"{ROOT}/decisions"
 DEVICES: Final = f"{ROOT}/devices"
+ETA: Final = f"{ROOT}/eta"
 EXPLAIN: Final = f"{ROOT}/explain"
 GANGS: Final = f"{ROOT}/gangs"
 JOBS: Final = f"{ROOT}/jobs"
@@ -12,4 +13,4 @@ MAP: Final = f"{ROOT}/map"
 NODES: Final = f"{ROOT}/nodes"
 QUEUES: Final = f"{ROOT}/queues"
 WHATIF: Final = f"{ROOT}/whatif"
-PATHS: Final = (DECISIONS, DEVICES, EXPLAIN, GANGS, JOBS, MAP, NODES, QUEUES, WHATIF)
+PATHS: Final = (DECISIONS, DEVICES, ETA, EXPLAIN, GANGS, JOBS, MAP, NODES, QUEUES, WHATIF)

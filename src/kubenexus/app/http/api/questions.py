@@ -27,6 +27,14 @@ class ExplainQuery(msgspec.Struct, frozen=True):
     rights: ReaderRights = ReaderRights()
 
 
+class EtaQuery(msgspec.Struct, frozen=True):
+    """A pod, a gang, or an object that made pods; without a name all jobs of the page."""
+
+    page: PageQuery
+    name: str = ""
+    kind: str = ""
+
+
 class WhatIfQuery(msgspec.Struct, frozen=True):
     """`namespace` is that of objects without one, and the only one unless the reader may list all pods."""
 
@@ -46,6 +54,8 @@ class LiveQuestions(Protocol[State_contra]):
     def devices(self, state: State_contra, query: PageQuery, node: str) -> bytes: ...
 
     def jobs(self, state: State_contra, query: PageQuery) -> bytes: ...
+
+    def eta(self, state: State_contra, query: EtaQuery, now: float) -> bytes: ...
 
     def queues(self, state: State_contra, query: PageQuery) -> bytes: ...
 

@@ -3,6 +3,7 @@
     GET   /api/v1/explain?namespace=&name=[&kind=]    get pods in the namespace; nodes are named with list nodes
     POST  /api/v1/whatif?namespace=                   list nodes, and list pods in the namespace
     GET   /api/v1/jobs, /queues, /gangs [?namespace=] list pods in the namespace, or in all
+    GET   /api/v1/eta [?namespace=][&name=][&kind=]   list pods in the namespace, or in all
     GET   /api/v1/nodes, /devices                     list nodes
     GET   /api/v1/map [?namespace=]                   list nodes, and list pods in the namespace, or in all
     GET   /api/v1/decisions [?namespace=][&follow=1]  list pods in the namespace, or in all
@@ -26,7 +27,7 @@ from kubenexus.app.http.api import paths
 from kubenexus.app.http.api.decision_log import DecisionLog, documents
 from kubenexus.app.http.api.documents import DecisionPage, WhatIfRequest
 from kubenexus.app.http.api.pages import MAX_ITEMS, PageQuery
-from kubenexus.app.http.api.questions import ExplainQuery, LiveQuestions, ReaderRights, WhatIfQuery
+from kubenexus.app.http.api.questions import EtaQuery, ExplainQuery, LiveQuestions, ReaderRights, WhatIfQuery
 from kubenexus.app.http.api.readers import LIST_ALL_PODS, LIST_NODES, Reader
 from kubenexus.app.http.api.request_problem import RequestProblem, bad_request
 from kubenexus.app.http.api.state_copies import BUSY, StateCopies
@@ -75,6 +76,7 @@ class ApiRoutes(Generic[State]):
         router, questions = application.router, self._questions
         router.add_get(paths.EXPLAIN, self._explain)
         router.add_post(paths.WHATIF, self._whatif)
+        router.add_get(paths.ETA, self._eta)
         router.add_get(paths.JOBS, partial(self._of_namespace, questions.jobs))
         router.add_get(paths.QUEUES, partial(self._of_namespace, questions.queues))
         router.add_get(paths.GANGS, self._gangs)
@@ -87,9 +89,7 @@ class ApiRoutes(Generic[State]):
 
     async def _explain(self, request: web.Request) -> web.Response:
         said = _parameters(request, "namespace", "name", "kind", "nodes")
-        namespace, name, kind = _name(said, "namespace"), _name(said, "name"), said.get("kind", "")
-        if kind and not _KIND.fullmatch(kind):
-            raise bad_request("kind: not the name of a kind")
+        namespace, name, kind = _name(said, "namespace"), _name(said, "name"), _kind(said)
         reader = self._reader(request)
         await reader.require(ResourceRight("get", "pods", namespace))
         rights = ReaderRights(await reader.may(LIST_NODES), await reader.may(LIST_ALL_PODS))
@@ -110,6 +110,15 @@ class ApiRoutes(Generic[State]):
             raise bad_request(f"body: {error}") from None
         query = WhatIfQuery(namespace, wanted, rights)
         return await self._answer(request, lambda: self._questions.whatif(self._state, query, self._clock.now()))
+
+    async def _eta(self, request: web.Request) -> web.Response:
+        """Jobs of other namespaces count, and have no name in the answer."""
+        said, reader = _parameters(request, "namespace", "name", "kind", "limit", "continue"), self._reader(request)
+        name, kind = _name(said, "name", optional=True), _kind(said)
+        namespace = await reader.scope(_name(said, "namespace", optional=not name))
+        page = PageQuery(namespace, said.get("continue", ""), _number(said, "limit", 100, MAX_ITEMS))
+        query = EtaQuery(page, name, kind)
+        return await self._answer(request, lambda: self._questions.eta(self._state, query, self._clock.now()), query)
 
     async def _of_namespace(self, page: Callable[[State, PageQuery], bytes], request: web.Request) -> web.Response:
         said, reader = _parameters(request, "namespace", "limit", "continue"), self._reader(request)
@@ -257,6 +266,13 @@ def _name(said: Mapping[str, str], parameter: str, *, optional: bool = False) ->
     found = said.get(parameter, "")
     if (found or not optional) and not _NAME.fullmatch(found):
         raise bad_request(f"{parameter}: not the name of an object")
+    return found
+
+
+def _kind(said: Mapping[str, str]) -> str:
+    found = said.get("kind", "")
+    if found and not _KIND.fullmatch(found):
+        raise bad_request("kind: not the name of a kind")
     return found
 
 
