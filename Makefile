@@ -26,7 +26,7 @@ CHAOS_ARGS   ?=
 WEB_PICTURES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane helm kueue manifests package image sbom e2e chaos conformance web-test lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
+.PHONY: help setup demo test controlplane helm kueue manifests package image sbom e2e chaos conformance web-test lint fmt fuzz oracle numa-oracle simulate openb bench bench-live bench-peers bench-latency bench-reservations bench-webhook soak docs docs-site changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ bench: $(READY) ## measure decisions; prints a table and writes build/bench.json
 
 bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 75 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.live $(BENCH_ARGS)
+
+bench-peers: controlplane ## other gang schedulers beside us, each built from its Go module first, once (BENCH_ARGS=...)
+	$(PY) -m bench.peers $(BENCH_ARGS)
 
 bench-latency: $(READY) ## how soon pods are bound, and gangs once their last pod exists, 5 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.latency $(BENCH_ARGS)

@@ -19,6 +19,7 @@ RACK_OF: Final = 100
 WORKER: Final = "worker-"
 VICTIM: Final = "victim-"
 HOST: Final = "kubernetes.io/hostname"
+OS: Final = "kubernetes.io/os"
 ZONES: Final = ("zone1", "zone2", "zone3")
 URGENT: Final = "urgent"
 DRIVER: Final = "test-driver.cdi.k8s.io"  # also the name of its class and of the template
@@ -116,7 +117,7 @@ CASES: Final = {
 
 def node(number: int, *, racks: bool = False) -> Data:
     name, amounts = f"{WORKER}{number:05d}", {"cpu": "4", "memory": "32Gi", "pods": "110"}
-    labels = {HOST: name, ZONE: ZONES[number % len(ZONES)]} | ({RACK: _rack(number)} if racks else {})
+    labels = {HOST: name, ZONE: ZONES[number % len(ZONES)]} | ({RACK: rack_of(number), OS: "linux"} if racks else {})
     status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
@@ -181,7 +182,7 @@ def scattered(pods: Iterable[Data]) -> int:
     """Of how many gangs the members are in several racks; of bound pods, as the server lists them."""
     racks: dict[str, set[str]] = defaultdict(set)
     for spec in (each["spec"] for each in pods if "schedulingGroup" in each["spec"]):
-        racks[spec["schedulingGroup"]["podGroupName"]].add(_rack(int(spec["nodeName"].removeprefix(WORKER))))
+        racks[spec["schedulingGroup"]["podGroupName"]].add(rack_of(int(spec["nodeName"].removeprefix(WORKER))))
     return sum(len(each) > 1 for each in racks.values())
 
 
@@ -189,7 +190,7 @@ def _gang(number: int) -> str:
     return f"gang-{number:04d}"
 
 
-def _rack(node: int) -> str:
+def rack_of(node: int) -> str:
     return f"rack-{node // RACK_OF}"
 
 

@@ -27,6 +27,7 @@ from tests.e2e.controlplane import build
 CLOCK = WallClock()
 CREATORS = 64
 CANARY = "canary"
+START_SECONDS = 300.0  # of the API server, beside other work
 FLAGS = ("--delete-collection-workers=4",)  # so that cleaning up takes less of an hour
 # For gangs only, so that everything else is measured on a control plane as it comes. Nobody here would take the
 # protection off a PodGroup that is to be deleted.
@@ -228,7 +229,7 @@ async def staged(*, gangs: bool = False) -> AsyncIterator[Stage]:
     flags = (*FLAGS, *(GANG_FLAGS if gangs else ()))
     with (
         tempfile.TemporaryDirectory(prefix="kubenexus-live-") as folder,
-        ControlPlane(build.assets(), Path(folder), apiserver_flags=flags) as plane,
+        ControlPlane(build.assets(), Path(folder), apiserver_flags=flags, start_seconds=START_SECONDS) as plane,
     ):
         access = load_client_config(ClientOptions(kubeconfig=str(plane.kubeconfig())), CLOCK)
         client = ApiClient(access, CLOCK, rate_limiter=RateLimiter(CLOCK, qps=-1))

@@ -32,6 +32,8 @@ ELSEWHERE = {
     "curl": "tests/e2e/test_live_api.py",
     "export": "tests/e2e/test_start_page.py",
     "jq": "tests/repository/test_admission_example.py",
+    "python -m bench.kueue_perf": "tests/bench/test_kueue_perf.py",
+    "python -m bench.live_api": "tests/bench/test_live_api.py",
     "python -m kubenexus.testing.oracle.sample": "tests/oracle/test_sample.py",
     "python -m kubenexus.testing.numa_oracle.sample": "tests/numa_oracle/test_judge.py",
     "kubectl -n kubenexus-system port-forward": "tests/e2e/test_live_api.py",

@@ -20,7 +20,7 @@ case $where in */) for package; do make "$where${package##*/}"; done;; *) make "
 MAKES = 'make() { echo "#!/bin/sh" > "$1"; chmod +x "$1"; }\n'
 TOO_OLD = 'echo "go: go.mod requires go >= 1.26.0 (running go 1.20; GOTOOLCHAIN=local)" >&2; exit 1\n'
 NO_MODULE = '[ "$1" = mod ] && { echo no such module >&2; exit 1; }; exit 0\n'
-BREAKS = '[ "$1" = build ] && exit 2; exit 0\n'
+BREAKS = '[ "$1" = build ] && { echo x.go:1:1: undefined: Y >&2; exit 2; }; exit 0\n'
 
 
 class Machine:
@@ -154,7 +154,7 @@ def test_workloads_that_cannot_be_had_are_one_line(machine: Machine, go: str | N
     [
         pytest.param(None, "go not found", id="no Go"),
         pytest.param(TOO_OLD, r"requires go >= 1\.26\.0 \(running go 1\.20", id="a Go too old"),
-        pytest.param(BREAKS, "go build in etcd failed with 2", id="a build that breaks"),
+        pytest.param(BREAKS, "go build in etcd failed with 2: x.go:1:1: undefined: Y", id="a build that breaks"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_looks_finished(machine: Machine, go: str | None, line: str) -> None:

@@ -142,11 +142,13 @@ def go_build(module: Path, output: Path, packages: list[str], stamps: str = "", 
     flags = [*FLAGS, f"-ldflags=-s -w {stamps}".rstrip(), *more]
     where = f"{output}{os.sep}" if output.is_dir() else str(output)
     print(f"building {', '.join(packages)}", flush=True)
-    done = subprocess.run(
-        ["go", "build", *flags, "-o", where, *packages], cwd=module, env=go_environment(), check=False
-    )
-    if done.returncode:
-        raise CannotBuild(f"go build in {module.name} failed with {done.returncode}")
+    command, last = ["go", "build", *flags, "-o", where, *packages], ""
+    with subprocess.Popen(command, cwd=module, env=go_environment(), stderr=subprocess.PIPE, text=True) as building:
+        for line in building.stderr or ():
+            sys.stderr.write(line)
+            last = line.strip() or last
+    if building.returncode:
+        raise CannotBuild(f"go build in {module.name} failed with {building.returncode}: {last}")
 
 
 def module_sources(module: Path, name: str) -> Path:

@@ -13,6 +13,7 @@ built. Two things differ from Kueue's own build:
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -37,6 +38,13 @@ def assets(env: Mapping[str, str] = os.environ) -> Path:
     cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     said = [*(file.read_bytes() for file in sorted(HERE.glob("go.*"))), TAGS.encode(), FROM_ENVIRONMENT.encode()]
     return cache / "kubenexus" / "kueue" / hashlib.sha256(b"\0".join(said)).hexdigest()[:16]
+
+
+def version() -> str:
+    """Returns the version that go.mod pins: `v0.19.2`."""
+    found = re.search(rf"^\s*{re.escape(MODULE)} (v\S+)", (HERE / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, f"go.mod does not require {MODULE}"
+    return found.group(1)
 
 
 def is_complete(folder: Path) -> bool:

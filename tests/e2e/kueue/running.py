@@ -24,6 +24,7 @@ from kubenexus.webhook.certificates import certificates_in
 from tests.e2e.kueue import build
 
 HOST = "127.0.0.1"
+START_SECONDS = 180.0  # beside other work
 # Kinds that are stored in one version and served in two.
 CONVERTED = frozenset({"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"})
 # Groups whose webhooks are created: the other kinds do not exist here.
@@ -44,19 +45,34 @@ class Kueue:
         self._process: ManagedProcess | None = None
 
     def __enter__(self) -> Self:
-        cluster = self._plane.cluster()
         self._write_files()
-        self._create_kinds(cluster)
-        environment = [f"KUBECONFIG={self._plane.kubeconfig()}", f"{build.CERTIFICATES}={self._folder}"]
-        command = ["env", *environment, str(self._assets / build.PROGRAM), f"--config={self._folder / 'config.json'}"]
-        self._process = self._plane.family.start(command, "kueue")
-        self._process.until(self._is_ready)
-        for each in self._webhooks():
-            cluster.create(each)
+        self._create_kinds(self._plane.cluster())
+        self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> ManagedProcess:
+        """Starts the process, also again after `stop`, and creates the webhooks once it is ready."""
+        if self._process is None:
+            environment = [f"KUBECONFIG={self._plane.kubeconfig()}", f"{build.CERTIFICATES}={self._folder}"]
+            program = [str(self._assets / build.PROGRAM), f"--config={self._folder / 'config.json'}"]
+            self._process = self._plane.family.start(["env", *environment, *program], "kueue")
+        else:
+            self._process.start()
+        self._process.until(self._is_ready, START_SECONDS)
+        for each in self._webhooks():
+            self._plane.cluster().create(each)
+        return self._process
+
+    def stop(self) -> None:
+        """Deletes the webhooks, which would stop every pod, and ends the process."""
         if self._process is not None:
+            for each in self._webhooks():
+                collection = f"{each['kind'].lower()}s"
+                name = each["metadata"]["name"]
+                self._plane.cluster().delete(f"/apis/admissionregistration.k8s.io/v1/{collection}/{name}")
             self._process.stop()
 
     @property
@@ -106,7 +122,7 @@ class Kueue:
                 definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
             cluster.create(definition)
             names.append(definition["metadata"]["name"])
-        cluster.until(CRDS, lambda all: all_established(all, names), "Kueue's kinds are served")
+        cluster.until(CRDS, lambda all: all_established(all, names), "Kueue's kinds are served", seconds=START_SECONDS)
 
     def _webhooks(self) -> Iterator[Object]:
         text = (self._assets / "webhooks.yaml").read_text(encoding="utf-8")

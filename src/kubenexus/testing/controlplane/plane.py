@@ -34,7 +34,7 @@ class ControlPlane:
     """etcd and kube-apiserver of the folder `assets`, optionally with kube-controller-manager and kube-scheduler.
 
     `users` maps further users to their groups; `admin` always exists and may do everything. `apiserver_flags` come last
-    and override others: feature gates, API versions.
+    and override others: feature gates, API versions. A program that is not ready after `start_seconds` has failed.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class ControlPlane:
         users: Mapping[str, Sequence[str]] | None = None,
         client_ca: Path | None = None,
         apiserver_flags: Sequence[str] = (),
+        start_seconds: float = 60.0,
     ) -> None:
         self.folder = folder
         self._assets = assets
@@ -54,6 +55,7 @@ class ControlPlane:
         self._tokens = {user: secrets.token_hex(16) for user in self._groups}
         self._client_ca = client_ca
         self._apiserver_flags = tuple(apiserver_flags)
+        self._start_seconds = start_seconds
         self._ports = commands.ControlPlanePorts(*free_ports(2))
         self._family: ProcessGroup | None = None
         self._apiserver: ManagedProcess | None = None
@@ -80,9 +82,9 @@ class ControlPlane:
         try:
             self._write_credentials()
             etcd = self._family.start(commands.etcd(self._assets, self.folder, self._ports))
-            etcd.until(lambda: _listens(self._ports.etcd))
+            etcd.until(lambda: _listens(self._ports.etcd), self._start_seconds)
             self._apiserver = self._family.start(self._apiserver_command())
-            self._apiserver.until(self._ready)
+            self._apiserver.until(self._ready, self._start_seconds)
         except BaseException:
             self.stop()
             raise
@@ -110,7 +112,7 @@ class ControlPlane:
         """Starts the server again after it was killed: same address, same data, same credentials."""
         assert self._apiserver is not None, "the control plane was not started"
         self._apiserver.start()
-        self._apiserver.until(self._ready)
+        self._apiserver.until(self._ready, self._start_seconds)
 
     # ---- further programs --------------------------------------------------------------------------------------------
 
