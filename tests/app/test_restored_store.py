@@ -16,7 +16,7 @@ from kubenexus.client.verbs import create, delete
 from kubenexus.config import defaults
 from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.apiserver.http_types import Request
+from kubenexus.sim.apiserver.http_types import Request, Response
 from kubenexus.sim.apiserver.listening import Listener, listen
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.apiserver.store import Backup
@@ -28,11 +28,22 @@ from tests.async_helpers import wait_until
 from tests.client.server import a_client
 
 
+class Server(ApiServer):
+    """The embedded server, which can refuse to serve nodes for a while."""
+
+    nodes_away = False
+
+    def handle(self, request: Request) -> Response:
+        if self.nodes_away and request.path.startswith("/api/v1/nodes"):
+            return Response(503)
+        return super().handle(request)
+
+
 class Cluster:
     """The embedded server, and the port it is reached by."""
 
     def __init__(self) -> None:
-        self.server = ApiServer(VirtualClock(1_800_000_000.0), random.Random(3), without=["TaintNodesByCondition"])
+        self.server = Server(VirtualClock(1_800_000_000.0), random.Random(3), without=["TaintNodesByCondition"])
         self.listener: Listener | None = None
         self.port = 0
 
@@ -106,6 +117,7 @@ def settled(scheduler: Scheduler, cluster: Cluster) -> bool:
     ],
 )
 def test_the_scheduler_ends_with_what_a_restored_server_has(ahead: int, rewinds: bool) -> None:
+    """Pods are listed again before the nodes are: none is placed until then."""
     cluster = Cluster()
 
     async def story(scheduler: Scheduler) -> None:
@@ -121,7 +133,14 @@ def test_the_scheduler_ends_with_what_a_restored_server_has(ahead: int, rewinds:
         await cluster.close()
         store.restore(Backup(backup.version + ahead, backup.objects))
         assert cluster.pods == {"default/web": ""}
+        cluster.server.nodes_away = True
         await cluster.open()
+        await wait_until(lambda: {key: record.node for key, record in scheduler.ledger.pods.items()} == {})
+        await wait_until(lambda: "nodes" in scheduler.watches.outdated())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert cluster.pods == {"default/web": ""}
+        cluster.server.nodes_away = False
         await wait_until(lambda: settled(scheduler, cluster))
         assert cluster.nodes == {"drained"}
         assert cluster.pods == {"default/web": "drained"}

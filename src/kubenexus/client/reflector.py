@@ -15,7 +15,6 @@ reflector requests one object "not older than" its version, which such a server 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
 from typing import Any
 
 from kubenexus.api.codec import ListPage, decode_list
@@ -37,7 +36,9 @@ from kubenexus.client.watch_events import (
 )
 from kubenexus.client.watch_protocols import (
     LineStream,
+    SingleWatch,
     WatchClient,
+    WatchGroup,
     WatchHandler,
     WatchProblem,
     WatchTarget,
@@ -64,10 +65,8 @@ class Reflector:
         rng: random.Random,
         timing: WatchTiming | None = None,
         sleep: Sleep = asyncio.sleep,
-        answered: Callable[[], None] = lambda: None,
+        group: WatchGroup | None = None,
     ) -> None:
-        """`answered` is called when the server answers again after a failure, so that other reflectors can `retry`, and
-        when all events that were missed have been handled."""
         self._client, self._handler, self._kind, self._fields = client, handler, target.type, target.fields
         self._work = target.work
         self._forms, self._form = (target.resource, *target.fallback_resources), 0
@@ -77,7 +76,7 @@ class Reflector:
         self._begun, self._wanted = 0, 1  # lists
         self._list_pages = ListPages(client, target, timing)
         self._stream: LineStream | None = None
-        self._answered, self._failing = answered, False
+        self._group, self._failing = group or SingleWatch(), False
         self._moment = ""  # the server's version when it answered again
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
         self._reported_problem: WatchProblem | None = None
@@ -145,6 +144,15 @@ class Reflector:
         if self._stream is not None:
             self._stream.close()
 
+    def doubt(self, version: str) -> None:
+        """Counts objects as outdated until the server has confirmed them: it no longer continues another kind's watch.
+        A `version` earlier than this reflector's is that of a restored store, so that only a list helps."""
+        rewound = before(version, self._latest)
+        if self.synced and self.served and (rewound or not self.watching):
+            self._lose()
+        if rewound:
+            self.relist()
+
     def retry(self) -> None:
         """Ends a pause after a call without an answer, or with a 401 or 403, since the server answers other reflectors.
         Not twice within seconds."""
@@ -186,12 +194,22 @@ class Reflector:
         async with contextlib.aclosing(self._list_pages.turn(self.resource)) as pages:
             async for portion in pages:
                 if first:
-                    self._handler.list_started()
+                    self._begin_list(portion.resource_version)
                 await self._hand_over_page(portion)
                 first, version = False, portion.resource_version
         if not version:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
         self._complete(version, number)
+
+    def _begin_list(self, version: str) -> None:
+        """Reports a restored store before the first of its objects are handled."""
+        if before(version, self._latest):
+            self.rewinds += 1
+            text = f"the server went back from resourceVersion {self._latest} to {version}; listed again"
+            self._note(WatchProblem(self.resource, 0, text))
+            self._latest = version
+            self._group.version_expired(version)
+        self._handler.list_started()
 
     async def _hand_over_page(self, page: ListPage[Any]) -> None:
         """Passes a portion of a list to the handler, in parts by work, and returns to the event loop between them."""
@@ -204,10 +222,6 @@ class Reflector:
 
     def _complete(self, version: str, number: int) -> None:
         self._handler.list_finished()
-        if before(version, self._latest):
-            self.rewinds += 1
-            text = f"the server went back from resourceVersion {self._latest} to {version}; listed again"
-            self._note(WatchProblem(self.resource, 0, text))
         self.version = self._latest = version
         self._unsure = False
         self.synced = self.served = True
@@ -312,6 +326,9 @@ class Reflector:
         """Has the next step list, since the version is too old or too new for the server."""
         self.version = ""
         self.restarts += 1
+        if self.synced:
+            self._lose()
+        self._group.version_expired("")
         return self._backoff.expired()
 
     def _absent(self, trouble: WatchProblem) -> float:
@@ -338,22 +355,27 @@ class Reflector:
 
     def _failed(self, trouble: WatchProblem) -> float:
         self.restarts += 1
-        if self.synced and self.lost_since is None and (trouble.serious or trouble.code == 403):
-            self.lost_since = self._clock.now()
+        if self.synced and (trouble.serious or trouble.code == 403):
+            self._lose()
         self._note(trouble)
         return self._backoff.failed()
 
+    def _lose(self) -> None:
+        """Begins the time in which objects may be outdated."""
+        if self.lost_since is None:
+            self.lost_since = self._clock.now()
+
     def _goes_on(self) -> None:
-        """Calls `answered` if the server answers again after a failure."""
+        """Reports to the group if the server answers again after a failure."""
         if self._failing:
             self._failing = False
-            self._answered()
+            self._group.server_answers()
 
     def _regain(self) -> None:
         """Ends the time in which objects may be outdated."""
         if self.lost_since is not None:
             self.lost_since = None
-            self._answered()
+            self._group.server_answers()
 
     def _note(self, trouble: WatchProblem) -> None:
         self.last_error = trouble.text

@@ -88,3 +88,27 @@ class WatchTiming(msgspec.Struct, frozen=True):
     absent: float = 60.0  # before a kind that is not served is listed again
     forbidden: float = 30.0  # before a kind that answers 403 is listed or watched again
     forbidden_doubted: float = 60.0  # in which a 403 on a kind that was listed before gets the ordinary backoff
+
+
+class WatchGroup(Protocol):
+    """The reflectors of one server. A reflector reports to it what it learns about the server."""
+
+    def server_answers(self) -> None:
+        """Called when the server answers again after a failure, so that other reflectors can `retry`, and when all
+        events that were missed have been handled."""
+        ...
+
+    def version_expired(self, version: str) -> None:
+        """Called when the server does not continue from the reflector's version (""), and with the version of a list
+        that is earlier than the one before: the server's store was restored."""
+        ...
+
+
+class SingleWatch:
+    """The group of a reflector that is alone."""
+
+    def server_answers(self) -> None:
+        pass
+
+    def version_expired(self, version: str) -> None:
+        pass

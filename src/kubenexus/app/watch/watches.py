@@ -45,7 +45,7 @@ class Watches:
                 clock=self._clock,
                 rng=self._rng,
                 timing=OWN_KINDS if resource.group == kinds.QUEUES.group else None,
-                answered=self._server_answers,
+                group=self,
             )
         )
 
@@ -114,9 +114,15 @@ class Watches:
         watch = next((each for each in self.reflectors if each.resource is kinds.PODS), None)
         return None if watch is None else watch.version
 
-    def _server_answers(self) -> None:
+    def server_answers(self) -> None:
         """Retries all watches at once, because one has come back. Otherwise they would come back seconds apart, each
         after its own backoff, and pods would be placed on an old state of the nodes."""
         for reflector in self.reflectors:
             reflector.retry()
         self._wakeup.set()
+
+    def version_expired(self, version: str) -> None:
+        """Has all watches confirm their state, because the server does not continue one of them. If its store was
+        restored, pods that are listed again would otherwise be placed on nodes that no longer exist."""
+        for reflector in self.reflectors:
+            reflector.doubt(version)
