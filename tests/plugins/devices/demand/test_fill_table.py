@@ -63,7 +63,8 @@ def test_the_table_is_the_mean_over_all_futures(cpu: int, whole: int, begun: tup
 
 
 def test_a_table_for_small_nodes_has_the_same_values() -> None:
-    assert np.array_equal(fill_values(SHAPES, 2)[: 3 * PAIRS], fill_values(SHAPES)[: 3 * PAIRS])
+    # To the last bits of a float32: products of matrices of other sizes are added up in another order.
+    assert np.allclose(fill_values(SHAPES, 2)[: 3 * PAIRS], fill_values(SHAPES)[: 3 * PAIRS], rtol=1e-5, atol=1e-3)
 
 
 def test_pods_without_gpus_take_cpu_that_gpus_need() -> None:
