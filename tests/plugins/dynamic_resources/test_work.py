@@ -99,6 +99,41 @@ def test_an_error_on_one_node_ends_the_attempt_before_all_are_looked_at() -> Non
     assert LATER not in first.error
 
 
+def hard_searches(nodes: int) -> tuple[Ledger, Pod]:
+    """Nodes with five devices, no two alike, and a claim for six whose search takes 3,300 steps on each node."""
+    slices = []
+    for i in range(nodes):
+        cards = [a_device(f"d{j}", attributes={"uuid": f"{i}-{j}", "root": f"{i}-{j}"}) for j in range(5)]
+        slices.append(a_slice(f"s{i}", cards, f"n{i}"))
+    ledger = a_cluster(*slices, nodes={f"n{i}": {} for i in range(nodes)})
+    requests = [a_request(f"r{i}", f'{UUID} != "x"') for i in range(6)]
+    distinct = [{"distinctAttribute": f"{DRIVER}/root"}]
+    return ledger, a_claiming_pod(ledger, a_spec(*requests, constraints=distinct))
+
+
+def test_an_attempt_gives_up_a_search_that_its_steps_do_not_last_for_and_the_next_begins_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    most, spent = 6000, list[int]()  # enough for one search, too few for two
+    monkeypatch.setattr(work, "MAX_STEPS", most)
+    monkeypatch.setattr(work.WorkMeter, "add", lambda _, steps: spent.append(steps))
+    ledger, pod = hard_searches(4)
+    found, totals = list[Decision](), list[int]()
+    planner = Planner(profile_plugins(default_profile()))
+    while not found or found[-1].code is Code.ERROR:
+        found.append(planner.decide(Job.of(pod), ledger.snapshot(), 0.0))
+        totals.append(sum(spent))
+        spent.clear()
+    assert [each.code for each in found] == [Code.ERROR] * 3 + [Code.UNSCHEDULABLE]
+    assert found[-1].diagnosis.counts == (("cannot allocate all claims", 4),)
+    assert max(totals) < most * 1.1, "without the limit the second search would be completed: 6,700 steps"
+
+
+def test_rows_that_changed_leave_fewer_steps_but_at_least_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "MAX_STEPS", 1000)
+    assert [work.Work(spent=steps).left for steps in (0, 200, 500, 10**6)] == [1000, 800, 500, 500]
+
+
 def test_too_many_expressions_are_not_compiled() -> None:
     ledger = machines()
     text = "x" * (claim_requests.MAX_EXPRESSIONS // 16)

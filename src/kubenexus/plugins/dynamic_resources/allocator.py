@@ -2,7 +2,8 @@
 
 Claims, requests and alternatives are tried in their order, devices in that of driver, pool and slice; the first
 solution counts. The search is exhaustive. It skips a device that is interchangeable with one that failed at the same
-place, since it would fail, too. Its work is counted: beyond `work.MAX_STEPS` the attempt ends with an error.
+place, since it would fail, too. Its work is counted: beyond `work.MAX_STEPS` the attempt ends with an error, and a
+search that an attempt has too few steps left for is given up (`SearchCut`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,10 @@ class NotOnNode(Exception):
     """The claims cannot be allocated on this node, for a reason other than a lack of devices."""
 
 
+class SearchCut(Exception):
+    """The attempt had fewer steps left than a search may take, and they did not last."""
+
+
 class _TooManyDevices(Exception):
     """A claim would have more devices than it can hold, whatever the devices are."""
 
@@ -68,8 +73,9 @@ def allocate(
     work: Work,
 ) -> Found | None:
     """Returns devices for all claims, or None if the node lacks them. `pools` are all of the node, `candidates` the
-    devices of the usable ones. `work` is what other searches may still spend. Raises ClaimError or NotOnNode."""
-    own = Work()
+    devices of the usable ones. `work` is what the attempt may still spend. Raises ClaimError, NotOnNode or SearchCut.
+    """
+    own = work.begin_search()
     try:
         return _Search(claims, pools, candidates, allocated, node, own).run()
     finally:
@@ -230,6 +236,8 @@ class _Search:
     def _count(self) -> None:
         self._work.spend(1)
         if self._work.ended:
+            if self._work.cut:
+                raise SearchCut
             raise ClaimError("allocating devices takes too many steps: the claims have too many combinations")
 
     def _in_use(self, device: DeviceId, c: int, request: CompiledRequest) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubenexus.api.devices.resource_claim import AllocationResult
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.verdict import MAX_REASONS
-from kubenexus.plugins.dynamic_resources.allocator import Found, NotOnNode, Place, allocate
+from kubenexus.plugins.dynamic_resources.allocator import Found, NotOnNode, Place, SearchCut, allocate
 from kubenexus.plugins.dynamic_resources.candidates import (
     Candidate,
     PoolShape,
@@ -64,12 +64,13 @@ class ClaimOutcomes:
         self._generation = 0
         self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._work = Work(meter)
+        self._refresh_steps = 0  # of the last refresh
 
     def refusals(self, rows: Rows, columns: NodeColumns) -> Iterator[tuple[Rows, Outcome]]:
         """Yields the positions in `rows` that have no devices for the claims, with the outcome that they share. Looks
         at as many rows that are new as one attempt may; the next call goes on with the others."""
         states = self._refreshed(columns)
-        self._work = Work(self._meter)
+        self._work = Work(self._meter, self._refresh_steps)
         left: Rows = np.arange(len(rows))
         if self._countable:
             enough, known = self._counts.decide(rows, states, self._work)
@@ -90,9 +91,7 @@ class ClaimOutcomes:
         enough = self._counts.decide_one(row, states) if self._countable else None
         if enough is not None:
             return None if enough else _NOTHING
-        outcome = self._known(row, states, columns, Work(self._meter))
-        if outcome.error:
-            outcome = self._search(row, states, columns, Work(self._meter))
+        outcome = self._own(row, states, columns)
         return outcome if outcome.found is None else None
 
     def scores(self, rows: Rows, columns: NodeColumns) -> IntColumn:
@@ -105,9 +104,7 @@ class ClaimOutcomes:
     def allocations(self, row: int, columns: NodeColumns) -> list[AllocationResult] | str:
         """Returns the allocation of each claim on a row, or why there is none."""
         states = self._refreshed(columns)
-        outcome = self._known(row, states, columns, Work(self._meter))
-        if outcome.error:
-            outcome = self._search(row, states, columns, Work(self._meter))
+        outcome = self._own(row, states, columns)
         return _named(self.claims, outcome, states.pools(row)[0], row, columns)
 
     @property
@@ -125,8 +122,9 @@ class ClaimOutcomes:
             self._columns, self._generation = columns, -1
             self._counts = DeviceCounts(self._countable)
         looked_at = states.refresh(columns)
+        self._refresh_steps = looked_at * ROW
         if looked_at and self._meter is not None:
-            self._meter.add(looked_at * ROW)
+            self._meter.add(self._refresh_steps)
         if states.generation != self._generation:
             self._generation = states.generation
             self._outcomes.clear()
@@ -147,7 +145,10 @@ class ClaimOutcomes:
                 for position in alike[:MAX_REASONS].tolist():
                     if self._work.ended:
                         break
-                    yield np.array([position]), self._search(int(rows[position]), states, columns, self._work)
+                    own = self._search(int(rows[position]), states, columns, self._work)
+                    if own.later:
+                        break
+                    yield np.array([position]), own
                     alike = alike[1:]
             if len(alike):
                 yield alike, outcome
@@ -159,10 +160,18 @@ class ClaimOutcomes:
             if work.ended:
                 return _LATER
             known = self._search(row, states, columns, work)
+            if known.later:
+                return known
             if len(self._outcomes) >= columns.size + _SPARE:
                 self._outcomes.clear()
             self._outcomes[key] = known
         return known
+
+    def _own(self, row: int, states: RowStates, columns: NodeColumns) -> Outcome:
+        """Returns the outcome of one row; an error names the devices of this row, not those of an equal one."""
+        work = Work(self._meter)
+        outcome = self._known(row, states, columns, work)
+        return self._search(row, states, columns, work) if outcome.error and not work.searched else outcome
 
     def _search(self, row: int, states: RowStates, columns: NodeColumns, work: Work) -> Outcome:
         return _searched(self.claims, *states.pools(row), row, columns, work)
@@ -195,6 +204,8 @@ def _searched(
         return Outcome(error=str(error))
     except NotOnNode as reason:
         return Outcome(elsewhere=str(reason))
+    except SearchCut:
+        return _LATER
     return _NOTHING if found is None else Outcome(found, score=_score(claims, found))
 
 

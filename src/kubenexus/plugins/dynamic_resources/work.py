@@ -3,6 +3,9 @@
 The unit is the step: a device looked at in a search, about a microsecond. A pod class whose selectors or constraints
 tell all nodes apart would cost seconds at 5,000 nodes. So an attempt looks at as many nodes as its steps last, and the
 next one goes on from there.
+
+The first search of an attempt may take all steps, so that each search ends in some attempt. A later one that needs more
+than is left is given up, and is the first of the next attempt.
 """
 
 from typing import Final
@@ -10,7 +13,7 @@ from typing import Final
 from kubenexus.api.cel.selector import DeviceSelector
 from kubenexus.state.claims.device import PoolDevice, cel_device
 
-MAX_STEPS: Final = 20_000  # of one attempt, and of one search: an attempt ends with the search that exceeds it
+MAX_STEPS: Final = 20_000  # of one attempt, and of one search
 STATE: Final = 40  # for a state of a node, whatever its devices
 DEVICE: Final = 2  # for each of them
 ROW: Final = 5  # for each row whose devices changed
@@ -35,26 +38,42 @@ class WorkMeter:
 
 
 class Work:
-    """The steps that are left."""
+    """The steps that are left. `spent` were spent on the rows before, in the same turn; they count up to a half, so
+    that an attempt gets on although the devices of all rows changed."""
 
-    __slots__ = ("_meter", "left")
+    __slots__ = ("_begin", "_meter", "left", "searched")
 
-    def __init__(self, meter: WorkMeter | None = None) -> None:
-        self.left, self._meter = MAX_STEPS, meter
+    def __init__(self, meter: WorkMeter | None = None, spent: int = 0) -> None:
+        self._begin = self.left = MAX_STEPS - min(spent, MAX_STEPS // 2)
+        self._meter = meter
+        self.searched = False  # whether a search was begun
 
     def spend(self, steps: int) -> None:
         self.left -= steps
         if self._meter is not None:
             self._meter.add(steps)
 
+    def begin_search(self) -> "Work":
+        """Returns the steps of one search: all if it is the first, else what is left."""
+        own = Work()
+        if self.searched:
+            own.left = own._begin = min(own.left, self.left)
+        self.searched = True
+        return own
+
     @property
     def spent(self) -> int:
-        return MAX_STEPS - self.left
+        return self._begin - self.left
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were fewer steps than a search may take."""
+        return self._begin < MAX_STEPS
 
     @property
     def halved(self) -> bool:
         """Whether half is spent. Counting stops there: the other half is for rows that it does not decide."""
-        return self.left <= MAX_STEPS // 2
+        return self.left <= self._begin // 2
 
     @property
     def ended(self) -> bool:
