@@ -71,7 +71,7 @@ def utilization_of(node: OneNode, weights: Weights) -> tuple[int, int]:
     else:
         held = _percent_of(sum([taken[r] for r in known if there[r]]), offered)
         if node.columns.devices.shared.item(node.row):
-            held = max(held, float(_shared_percent(node.as_column())[0]))
+            held = max(held, _shared_percent_of(node))
         both = (weights.cpu * cpu + weights.memory * memory + weights.devices * held) / (sum(weights) or 1)
     return int(both), int(FULL - both)
 
@@ -91,3 +91,11 @@ def _shared_percent(nodes: Nodes) -> Any:
     left = devices.share[:, where].sum(axis=0)
     taken = FULL * (number * WHOLE - np.minimum(left, number * WHOLE)) / np.maximum(number * WHOLE, 1)
     return np.where(devices.shared[where], taken, 0.0)
+
+
+def _shared_percent_of(node: OneNode) -> float:
+    """The same for one row, whose devices are shared."""
+    devices = node.columns.devices
+    whole = devices.healthy.item(node.row).bit_count() * WHOLE
+    left = sum(devices.share[:, node.row].tolist())
+    return FULL * (whole - min(left, whole)) / max(whole, 1)
