@@ -52,7 +52,7 @@ def furnish(cluster: ClusterClient, namespace: str, least: int, policy: str = "g
 
 
 def a_member(cluster: ClusterClient, namespace: str, number: int) -> None:
-    named = {"schedulingGroup": {"podGroupName": "training"}, "resourceClaims": [CLAIM]}
+    named: Object = {"schedulingGroup": {"podGroupName": "training"}, "resourceClaims": [CLAIM]}
     cluster.create(a_pod(f"training-{number}", "1", **named), namespace)
 
 

@@ -97,5 +97,5 @@ def _shared_percent_of(node: OneNode) -> float:
     """The same for one row, whose devices are shared."""
     devices = node.columns.devices
     whole = devices.healthy.item(node.row).bit_count() * WHOLE
-    left = sum(devices.share[:, node.row].tolist())
+    left: int = sum(devices.share[:, node.row].tolist())
     return FULL * (whole - min(left, whole)) / max(whole, 1)
