@@ -3,12 +3,9 @@
 import asyncio
 import random
 
-from bench.webhook import NoApi, bodies, measure, summary
+from bench.webhook import SERVERS, bodies, measure, summary
 from kubenexus.app.http.serving_certificates import context_from_pem, make_self_signed
-from kubenexus.base.clock import WallClock
 from kubenexus.webhook.admission import decode_review
-from kubenexus.webhook.namespaces import NamespaceLabels
-from kubenexus.webhook.server import WebhookServer, WebhookSettings
 from kubenexus.webhook.validation import ValidationSettings, validate
 
 
@@ -23,12 +20,13 @@ def test_its_reviews_are_of_all_kinds() -> None:
 
 def test_every_request_is_answered_and_counted() -> None:
     async def story() -> None:
-        server = WebhookServer(WebhookSettings(), NamespaceLabels(NoApi(), WallClock()), {})
-        port = await server.start("127.0.0.1", 0, context_from_pem(make_self_signed(("localhost",), 2)))
-        found = await measure(port, 2_000.0, 50, 8)
-        await server.stop()
-        assert (found.count, found.failed) == (50, 0)
-        assert 0 < found.p50 <= found.p99 <= found.most
+        context = context_from_pem(make_self_signed(("localhost",), 2))
+        ports, stops = zip(*[await start(context) for start in SERVERS.values()], strict=True)
+        found = await measure(ports, 2_000.0, 50, 8)
+        for stop in stops:
+            await stop()
+        assert [(each.count, each.failed) for each in found] == [(50, 0)] * len(SERVERS)
+        assert all(0 < each.p50 <= each.p90 <= each.p99 <= each.p999 <= each.most for each in found)
 
     asyncio.run(story())
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from kubenexus.api.keys import KEYS
 from kubenexus.base.errors import Malformed
-from kubenexus.webhook.admission import MAX_LENGTH, MAX_REASONS, AdmissionRequest, decode_review, encode_review
+from kubenexus.webhook.admission import (
+    MAX_LENGTH,
+    MAX_REASONS,
+    AdmissionRequest,
+    decode_outline,
+    decode_review,
+    encode_review,
+)
 from kubenexus.webhook.mutation import GpuClassSettings, mutate_gang, mutate_gpu_class, mutate_scheduler_name
 from kubenexus.webhook.validation import ValidationSettings, validate
 from tests.webhook.requests import GROUPS, applied, within
@@ -86,7 +93,15 @@ def answer(request: AdmissionRequest) -> None:
 def test_objects_of_any_shape(kind: str, operation: str, data: Any, old: Any) -> None:
     if isinstance(data, dict) and isinstance(data.get("metadata"), dict):
         data = data | {"metadata": data["metadata"] | {"annotations": ASKS}}
-    answer(decode_review(body(kind, operation, data, old)))
+    text = body(kind, operation, data, old)
+    answer(decode_review(text))
+    compare_outline(text)
+
+
+def compare_outline(text: bytes) -> None:
+    """What is left out of a pod changes no verdict."""
+    strict = ValidationSettings(strict_gangs=True)
+    assert validate(decode_outline(text), strict) == validate(decode_review(text), strict)
 
 
 @settings(max_examples=4 * settings().max_examples)
@@ -96,6 +111,7 @@ def test_bytes_of_any_kind(noise: bytes, place: int) -> None:
     for each in (noise, good[:place] + noise + good[place:], good[:place]):
         with contextlib.suppress(Malformed):
             answer(decode_review(each))
+            compare_outline(each)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +131,28 @@ def test_bytes_of_any_kind(noise: bytes, place: int) -> None:
     ],
 )
 def test_what_is_no_review_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
-        decode_review(text)
+    for decode in (decode_review, decode_outline):
+        with pytest.raises(Malformed):
+            decode(text)
 
 
 def test_an_object_with_deep_parts_is_reviewed_without_them() -> None:
     deep = b'{"f:a":' * 5_000 + b"1" + b"}" * 5_000
     pod = b'{"metadata":{"labels":{"workload.kubenexus.io/type":"x"},"managedFields":[{"fieldsV1":' + deep + b"}]}}"
     text = body("Pod", "CREATE", "HERE", None).replace(b'"HERE"', pod)
+    compare_outline(text)
     found = validate(decode_review(text), ValidationSettings())
     assert found.message.startswith("label workload.kubenexus.io/type: must be one of")
+
+
+def test_the_outline_of_a_pod_is_what_its_checks_read() -> None:
+    meta = {"labels": {"a": "b"}, "ownerReferences": [{"controller": True}], "managedFields": [{}], "name": "p"}
+    old = {"metadata": {"annotations": {"a": "b"}}, "spec": {"schedulingGroup": {"podGroupName": "g"}, "nodeName": "n"}}
+    found = decode_outline(body("Pod", "UPDATE", {"metadata": meta}, old))
+    assert found.object == {"metadata": {"labels": {"a": "b"}, "ownerReferences": [{"controller": True}]}}
+    assert found.old_object == {
+        "metadata": {"annotations": {"a": "b"}},
+        "spec": {"schedulingGroup": {"podGroupName": "g"}},
+    }
+    job = {"metadata": {"name": "j"}, "spec": {"parallelism": 2}}
+    assert decode_outline(body("Job", "CREATE", job, None)).object == job, "of other kinds everything is read"

@@ -185,5 +185,7 @@ def test_health() -> None:
         status, text = await visitor.get("/readyz?verbose")
         assert (status, "[-]certificate failed" in text) == (500, True)
         assert (await visitor.get("/validate"))[0] == 405
+        assert (await visitor.post("/livez", b""))[0] == 405
+        assert (await visitor.get("/elsewhere"))[0] == 404
 
     Visitor().visit(story)

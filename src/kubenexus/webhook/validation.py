@@ -63,10 +63,11 @@ def has_controller(data: Object) -> bool:
 
 def _findings(identity: tuple[str, str], data: Object, namespace: str, settings: ValidationSettings) -> list[Finding]:
     kind = identity[1]
+    if identity == ("", "Pod"):
+        return _pod_findings(identity, data, namespace, settings)
     labels, annotations = texts(data, "metadata", "labels"), texts(data, "metadata", "annotations")
     if makes_pods(*identity):
-        own = [] if kind == "Pod" else check_owner_keys(kind, labels, annotations)
-        return [*own, *_pod_findings(identity, data, namespace, settings)]
+        return [*check_owner_keys(kind, labels, annotations), *_pod_findings(identity, data, namespace, settings)]
     if identity == RESERVATION:
         return [*check_keys(kind, labels, annotations), *_reservation(data)]
     return check_keys(kind, labels, annotations) if identity in OTHER_KINDS else []
