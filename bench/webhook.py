@@ -221,8 +221,8 @@ def summary(waits: list[tuple[float, float]], failed: int) -> Waits:
     """Returns the figures of requests, each with how late it was sent and how long it waited."""
     ordered = sorted(wait for _, wait in waits)
     on_time = sorted(wait for late, wait in waits if late <= ON_TIME_MS)
-    shares = [_at(ordered, share) for share in (0.5, 0.9, 0.99, 0.999, 1.0)]
-    return Waits(len(ordered), failed, *shares, (len(on_time), _at(on_time, 0.99)))
+    p50, p90, p99, p999, most = (_at(ordered, share) for share in (0.5, 0.9, 0.99, 0.999, 1.0))
+    return Waits(len(ordered), failed, p50, p90, p99, p999, most, (len(on_time), _at(on_time, 0.99)))
 
 
 def _at(ordered: list[float], share: float) -> float:

@@ -87,7 +87,9 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
         own = tuple([_owner(each) for each in owners[:_MAX_OWNERS]])
     demand = columns.demand
     on_gpu_nodes = demand is not None and demand.on_gpu_nodes
-    return columns.tenants.of(pod), labels, annotations, own, columns.device_class_resources, on_gpu_nodes
+    states_tier = demand is not None and columns.tenants.states_tier(pod)
+    tenant = columns.tenants.of(pod)
+    return tenant, labels, annotations, own, columns.device_class_resources, on_gpu_nodes, states_tier
 
 
 def _owner(owner: OwnerReference) -> tuple[str, str, bool]:

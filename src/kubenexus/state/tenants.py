@@ -134,6 +134,11 @@ class Tenants:
         class_tier, pod_tier = own_tiers(pod)
         return _with_own_tier(given, class_tier, pod_tier, pod.spec.scheduler_name in self._own_tier)
 
+    def states_tier(self, pod: Pod) -> bool:
+        """Returns whether the tier of a pod's tenant is stated, and not the default."""
+        given = self._given(pod.metadata.namespace, pod.metadata.labels.get(_QUEUE))
+        return bool(given.source) or (bool(self._own_tier) and self.of(pod).tier != BRONZE)
+
     def fields(self, pod: Pod) -> TenantFields:
         """Returns what is needed of a pod to work out its tenant again (`of_fields`). It has none of the pod's texts
         but names, so it is small however long the pod's annotations are."""

@@ -69,7 +69,7 @@ class WebhookServer:
         """Opens the port and returns it; the system chooses one if `port` is 0. Raises KubeNexusError."""
         server = web.Server(
             self._page,
-            request_factory=_request,  # type: ignore[arg-type]  # the last argument is of a generic type
+            request_factory=_request,
             access_log=None,
             lingering_time=0.5,  # for the rest of a body that is not read
             keepalive_timeout=IDLE_SECONDS,

@@ -7,8 +7,11 @@ Score of a pod with GPUs, by the tier of its tenant and the hardware tier of the
     silver    20       100       70       70         50
     bronze    0        50        100      70         50
 
-It is a preference: a bronze pod gets a premium GPU when no other is free. Pods without GPUs score 50 on nodes without
-GPUs and less on others, the less the more precious the GPUs are.
+It is a preference: a bronze pod gets a premium GPU when no other is free. While placements follow demand
+(`devices.demand`), a stated tier counts `BEFORE_DEMAND` times as much, so that demand chooses among nodes of the tier
+that the tenant prefers, and never another tier. Tenants that are bronze by default have no such preference: there
+demand may keep economy GPUs for pods that need them. Pods without GPUs score 50 on nodes without GPUs and less on
+others, the less the more precious the GPUs are.
 
 Filter, only where the configuration has `allowedTiers` for the tenant or its tier: GPU pods get no other hardware. Nor
 do pods with device claims, which may be for GPUs; their points are those of pods without GPUs.
@@ -23,7 +26,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.hardware_tier import HardwareTier
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
-from kubenexus.framework.extension_points import AS_IS, Depends
+from kubenexus.framework.extension_points import Depends, Normalize
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
@@ -46,16 +49,18 @@ CPU_ONLY: Final = {
     HardwareTier.PREMIUM: 0,
     HardwareTier.UNKNOWN: 10,
 }
+# With the shipped weights one point counts more than all that demand can (`demand.scoring`: 16,100 points of weight 5).
+BEFORE_DEMAND: Final = 5040
 _HARDWARE: Final = (HardwareTier.PREMIUM, HardwareTier.STANDARD, HardwareTier.ECONOMY)
 
 
 class SignedTenant(NamedTuple):
-    """What a pod signs: its tier, the name of a tenant that the configuration has rules for, and whether it requests
-    GPUs. A pod without GPUs and claims signs no tier."""
+    """What a pod signs: its tier, the name of a tenant that the configuration has rules for, and how many times its
+    points count, 0 if it requests no GPUs. A pod without GPUs and claims signs no tier."""
 
     tier: str = ""
     name: str = ""
-    has_gpus: bool = False
+    times: int = 0
 
 
 _WITHOUT_GPUS: Final = SignedTenant()
@@ -65,7 +70,7 @@ class TenantHardwareAffinityScore:
     name = "TenantHardwareAffinityScore"
     reads = ()
     depends = Depends.NODE
-    normalize = AS_IS
+    normalize = Normalize("points")  # with a demand there are more than 100
     signs_template = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -84,7 +89,9 @@ class TenantHardwareAffinityScore:
         if not has_gpus and not may_claim_devices(pod, nodes):
             return _WITHOUT_GPUS
         tenant = nodes.tenants.of(pod)
-        return SignedTenant(tenant.tier, tenant.name if tenant.name in self._refused_by_name else "", has_gpus)
+        before_demand = has_gpus and nodes.demand is not None and nodes.tenants.states_tier(pod)
+        times = BEFORE_DEMAND if before_demand else int(has_gpus)
+        return SignedTenant(tenant.tier, tenant.name if tenant.name in self._refused_by_name else "", times)
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         tier, name, _ = pod.signed.get(self.name, _WITHOUT_GPUS)
@@ -99,11 +106,11 @@ class TenantHardwareAffinityScore:
         return {}
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        tier, _, has_gpus = pod.signed.get(self.name, _WITHOUT_GPUS)
-        if not has_gpus and not nodes.columns.devices.count:
+        tier, _, times = pod.signed.get(self.name, _WITHOUT_GPUS)
+        if not times and not nodes.columns.devices.count:
             return NEUTRAL
-        if has_gpus:
-            found: IntColumn = self._points[tier][hardware_tiers(nodes)]
+        if times:
+            found: IntColumn = self._points[tier][hardware_tiers(nodes)].astype(np.int32) * times
             return found
         own = np.where(nodes.devices.offered("") == 0, HardwareTier.NONE, hardware_tiers(nodes))
         kept: IntColumn = self._without[own]

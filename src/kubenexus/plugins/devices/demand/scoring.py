@@ -2,7 +2,8 @@
 
 A whole GPU that is expected to stay idle costs `PER_GPU` points, in steps of a hundredth of a GPU. With the weight of
 ResourceFragmentationScore (5) that is 4,000 points of the total: two and a half times the most that the hardware tier
-of a tenant counts, and five times the most that a preferred node affinity does.
+of a tenant counts by default, and five times the most that a preferred node affinity does. A stated tier counts more
+than all of it (`tenant.hardware_affinity`).
 """
 
 from typing import Any, Final
