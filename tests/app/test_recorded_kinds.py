@@ -23,7 +23,7 @@ from kubenexus.state.tenants import Tenants
 READS = {
     Ledger: """audit audit_query blocked_nodes devices_of has_unread_devices held_by is_blocked nominated_and_held
         nominated_node nominated_nodes nominees on_node snapshot take_node_warnings""",
-    Tenants: "fields knows may_choose of of_fields scope take_changed take_warnings tier_source",
+    Tenants: "fields knows may_choose of of_fields scope states_tier take_changed take_warnings tier_source",
     PodGroupStore: "find listable problem take_changed unreadable_keys",
     QueueTree: """beyond_admitted by_tier closed_tiers has_tiers is_mapped is_outdated namespace namespaces on_node
         queue_of queues reached_limit refresh_all_shares refresh_shares settle take_warnings""",

@@ -18,6 +18,7 @@ from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.app.binding.bind_results import BindResultHandler
 from kubenexus.app.binding.bind_verifier import BindVerifier
 from kubenexus.app.binding.recent_binds import RecentBinds
+from kubenexus.app.binding.send_checks import send_checks
 from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
 from kubenexus.app.dependencies.lookups import DependencyLookups
 from kubenexus.app.election.slow_jobs import SlowJob
@@ -52,8 +53,7 @@ from kubenexus.app.watch.watches import Watches
 from kubenexus.base.clock import Clock
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
-from kubenexus.bind.job_binding import AlwaysWritable, BindHooks, GuardedApi, JobBinding, PodBinding, WriteGuard
-from kubenexus.bind.job_progress import SendChecks
+from kubenexus.bind.job_binding import AlwaysWritable, BindHooks, GuardedApi, WriteGuard
 from kubenexus.bind.volume_prebind import VolumePreBind
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
@@ -369,7 +369,6 @@ class Scheduler:
         return ClaimPreBind(self.api, self.guard, claims, pods, written, self._clock, timeouts=timeouts, served=served)
 
     def _make_dispatcher(self) -> Dispatcher:
-        checks = SendChecks(self._still_wanted, self._needed, self._unexplained, self._options.delay, self.wakeup.set)
         return Dispatcher(
             self._metered(BINDING),
             self.guard,
@@ -377,7 +376,7 @@ class Scheduler:
             self._rng,
             limit=self._options.in_flight,
             hooks=BindHooks((self.status_patcher, self.volumes, self.claims), (self.claims,)),
-            checks=checks,
+            checks=send_checks(self.ledger, self.cache, self.assembler, self._options.delay, self.wakeup.set),
         )
 
     def _make_stale_gangs(self) -> StaleGangEvictor:
@@ -400,24 +399,6 @@ class Scheduler:
 
     def _metered(self, purpose: str) -> MeteredApi:
         return MeteredApi(self.api, purpose, self.metrics, self._clock)
-
-    # --- callbacks of the parts -----------------------------------------------------------------------------------
-
-    def _still_wanted(self, pod_binding: PodBinding) -> str:
-        """Returns why a bind must not be sent any more, "" if it may."""
-        record = self.ledger.pods.get(pod_binding.key)
-        if record is None or record.uid != pod_binding.uid or record.node != pod_binding.node:
-            return "the pod is gone, or another scheduler has bound it"
-        known = self.cache.pods.get(pod_binding.key)
-        if known is not None and known.metadata.deletion_timestamp:
-            return "the pod is being deleted"
-        return "" if pod_binding.node in self.ledger.nodes.row_of else f"node {pod_binding.node} is gone"
-
-    def _needed(self, job_binding: JobBinding) -> int:
-        return self.assembler.needed(job_binding.attempt.job)
-
-    def _unexplained(self, doing: str, error: Exception) -> None:
-        log.error("Something unexpected happened to a bind", error, doing=doing)  # noqa: PLE1205 - our own log
 
     def _default_topology(self, pod: Pod) -> TopologyRequest:
         settings = self.gangs.get(pod.spec.scheduler_name)

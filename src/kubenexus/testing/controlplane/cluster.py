@@ -59,7 +59,7 @@ class ClusterClient:
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, patch: str = "") -> Any:
         """Sends one request. Raises RequestRefused, or OSError while there is no server."""
         headers = {**self._headers, "Content-Type": PATCHES.get(patch, "application/json")}
-        connection = self._connect(30.0)
+        connection = self._connect(65.0)  # an API server ends a request after 60
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
