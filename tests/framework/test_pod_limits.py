@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from kubenexus.api.codec import decode_pod
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Container, Pod, PodSpec, ResourceRequirements, TopologySpreadConstraint
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework import pod_limits
 from kubenexus.framework.pod_limits import BUDGET, POD_LIMITS, ClusterScale, EntryCost, count_entries, limit_exceeded
 from kubenexus.framework.verdict import Code
@@ -139,3 +140,46 @@ def test_the_same_pods_are_refused_whatever_is_in_the_cache() -> None:
 
 def test_the_scale_of_an_empty_cluster_is_small() -> None:
     assert pod_limits.cluster_scale(NodeColumns()) == ClusterScale(nodes=0, pods=1, namespaces=1, taints=1)
+
+
+class Unread(dict[str, Any]):
+    """A map whose entries nobody may go through."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("the entries were read one by one")
+
+    keys = values = items = __iter__
+
+
+MANY = Unread({f"k{i}": "1" for i in range(12_000)})
+SELECTS = LabelSelector(match_labels=MANY)
+
+
+@pytest.mark.parametrize(
+    ("spec", "weight"),
+    [
+        pytest.param(PodSpec(node_selector=MANY), pod_limits.NODE_REQUIREMENTS, id="a node selector"),
+        pytest.param(PodSpec(node_selector=MANY), pod_limits.NODE_KEYS, id="the keys of a node selector"),
+        pytest.param(PodSpec(overhead=MANY), pod_limits.RESOURCES, id="an overhead"),
+        pytest.param(
+            PodSpec(containers=[Container(resources=ResourceRequirements(requests=MANY))]),
+            pod_limits.RESOURCES,
+            id="the requests of a container",
+        ),
+        pytest.param(
+            PodSpec(topology_spread_constraints=[TopologySpreadConstraint(label_selector=SELECTS)]),
+            pod_limits.POD_REQUIREMENTS,
+            id="the selector of a constraint",
+        ),
+    ],
+)
+def test_a_map_with_more_entries_than_may_be_is_counted_without_reading_them(spec: PodSpec, weight: EntryCost) -> None:
+    assert count_entries(Pod(spec=spec))[weight] == len(MANY)
+    assert said({weight: len(MANY)}, ClusterScale(nodes=5_000, pods=1, namespaces=1, taints=1)) != ""
+
+
+def test_a_name_in_several_maps_counts_once() -> None:
+    few = {"cpu": "1", "memory": "1Gi"}
+    containers = [Container(resources=ResourceRequirements(requests=few))] * 3
+    pod = Pod(spec=PodSpec(containers=containers, overhead={"cpu": "1", "example.com/disk": "1"}))
+    assert count_entries(pod)[pod_limits.RESOURCES] == 3

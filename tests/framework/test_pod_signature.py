@@ -152,3 +152,18 @@ def test_pods_of_one_daemonset_are_one_class_wherever_they_belong() -> None:
     done = run(nodes, pods)
     assert done.placements == {"daemon-0": "n0", "daemon-1": "n1", "daemon-2": "n2"}
     assert len(done.planner.class_cache) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "alike"),
+    [
+        pytest.param(10, True, id="of an ordinary spec are sorted"),
+        pytest.param(40_000, False, id="of a spec of half a megabyte are taken as they come"),
+    ],
+)
+def test_in_a_short_signature_the_maps(labels: int, alike: bool) -> None:
+    signer, selector = PodSigner(FIELDS), {f"k{i}": "v" for i in range(labels)}
+    first, other = a_pod("a", selects=selector), a_pod("b", selects=dict(reversed(selector.items())))
+    assert signer.sign_in_short(first) == signer.sign_in_short(a_pod("c", selects=dict(selector)))
+    assert (signer.sign_in_short(first) == signer.sign_in_short(other)) is alike
+    assert signer.sign(first) == signer.sign(other)

@@ -10,7 +10,7 @@ free: no spec written by hand comes near the limit.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,9 @@ EVENTS_TO_REGISTER: Final = {
 }
 BUDGET: Final = 50_000_000  # row operations: 50 ms, half of what an iteration of the loop may take
 PER_ROW: Final = 500  # row operations that cost as much as calling all plugins for one row
+# More than the budget allows at any number of nodes. Of more entries than that, the different names are not counted.
+_MAX_POD_REQUIREMENTS: Final = 10_000
+_MAX_RESOURCES: Final = 2_000
 _SHARES: Final = 3  # kinds of entries that a reason names when only their sum is too much
 
 
@@ -88,7 +91,8 @@ def cluster_scale(columns: NodeColumns) -> ClusterScale:
 def count_entries(pod: Pod, claims: int = 0) -> Counts:
     """Returns the number of entries of each kind in the fields of a class. `claims` are the claims and disks it mounts.
 
-    Takes time in proportion to the length of the spec.
+    Takes time in proportion to the length of the spec, but for maps of strings no more than for as many entries as can
+    be evaluated: a spec has room for 110,000 labels, and a set of those takes 10 ms.
     """
     spec, affinity = pod.spec, pod.spec.affinity
     found = {
@@ -141,15 +145,22 @@ def _add(found: dict[EntryCost, int], more: Counts) -> None:
 
 def _containers(spec: PodSpec) -> dict[EntryCost, int]:
     containers = (*spec.containers, *spec.init_containers)
-    resources: set[str] = set(spec.overhead or ())
-    ports = 0
-    for container in containers:
-        ports += len(container.ports)
-        resources.update(container.resources.requests or ())
-    if spec.resources is not None:
-        resources.update(spec.resources.requests or ())
+    several = [container.resources.requests for container in containers if container.resources.requests]
+    if spec.overhead:
+        several.append(spec.overhead)
+    if spec.resources is not None and spec.resources.requests:
+        several.append(spec.resources.requests)
     every = len(containers) + len(spec.ephemeral_containers)
-    return {CONTAINERS: every, RESOURCES: len(resources), PORTS: ports}
+    ports = sum([len(container.ports) for container in containers])
+    return {CONTAINERS: every, RESOURCES: _different(several), PORTS: ports}
+
+
+def _different(several: list[dict[str, Any]]) -> int:
+    """Returns how many different names these maps have. If one alone has too many, the others are not read."""
+    largest = max(map(len, several), default=0)
+    if largest > _MAX_RESOURCES or len(several) < 2:
+        return largest
+    return len(set().union(*several))
 
 
 def _nodes_selected(selector: Mapping[str, str], affinity: NodeAffinity | None) -> Counts:
@@ -157,13 +168,15 @@ def _nodes_selected(selector: Mapping[str, str], affinity: NodeAffinity | None) 
     if affinity is not None:
         terms = [wish.preference for wish in affinity.preferred]
         terms += affinity.required.node_selector_terms if affinity.required is not None else ()
-    keys, requirements, values = set(selector), len(selector), 0
+    keys, requirements, values = set[str](), len(selector), 0
     for term in terms:
         requirements += len(term.match_expressions) + len(term.match_fields)
         for wanted in (*term.match_expressions, *term.match_fields):
-            keys.add(wanted.key)
+            if wanted.key not in selector:
+                keys.add(wanted.key)
             values += len(wanted.values)
-    return {NODE_TERMS: len(terms), NODE_REQUIREMENTS: requirements, NODE_KEYS: len(keys), VALUES: values}
+    names = len(selector) + len(keys)
+    return {NODE_TERMS: len(terms), NODE_REQUIREMENTS: requirements, NODE_KEYS: names, VALUES: values}
 
 
 def _pods_selected(spec: PodSpec, affinity: Affinity | None) -> Counts:
@@ -175,7 +188,8 @@ def _pods_selected(spec: PodSpec, affinity: Affinity | None) -> Counts:
     for selector in (each for each in asked if each is not None):
         requirements += len(selector.match_labels) + len(selector.match_expressions)
         values += _values(selector)
-        keys |= selector.keys()
+        if requirements <= _MAX_POD_REQUIREMENTS:
+            keys |= selector.keys()
     over = [term.namespace_selector for term in terms if term.namespace_selector is not None]
     topologies = {term.topology_key for term in terms} | {each.topology_key for each in constraints}
     return {
