@@ -101,9 +101,9 @@ def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
 def most_kinds(nodes: int) -> int:
     """How many kinds of such members one gang may have there."""
     gangs = Gangs(1, 1)
-    return gang_limits.max_member_classes(
-        gangs.planner.class_cache.signature(gangs.job().pods[0], gangs.ledger.nodes), nodes
-    )
+    cache = gangs.planner.class_cache
+    signature = cache.signature(gangs.job().pods[0], gangs.ledger.nodes)
+    return gang_limits.max_member_classes(signature, nodes, cache.profile_plugins.per_node)
 
 
 def _of_kinds(nodes: int, kinds: int) -> Round | None:

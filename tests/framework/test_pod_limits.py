@@ -179,7 +179,7 @@ def test_a_map_with_more_entries_than_may_be_is_counted_without_reading_them(spe
 
 
 def test_a_name_in_several_maps_counts_once() -> None:
-    few = {"cpu": "1", "memory": "1Gi"}
+    few: dict[str, Any] = {"cpu": "1", "memory": "1Gi"}
     containers = [Container(resources=ResourceRequirements(requests=few))] * 3
     pod = Pod(spec=PodSpec(containers=containers, overhead={"cpu": "1", "example.com/disk": "1"}))
     assert count_entries(pod)[pod_limits.RESOURCES] == 3

@@ -100,7 +100,7 @@ def score_rows(table: ClassTable, rows: Any, columns: NodeColumns) -> list[RowSc
         scale = score.scale
         if not score.traits.trusted:
             raw = usable(raw, len(rows), scale.is_normalized, score.plugin.name)
-        raw = np.broadcast_to(np.asarray(raw, np.int64), len(rows))
+        raw = np.full(len(rows), raw, np.int64) if isinstance(raw, (int, np.integer)) else np.asarray(raw, np.int64)
         normalized = scale.normalized(raw, scale.extremes_of(raw))
         if not score.traits.trusted:
             check_score_range(normalized, score.plugin.name)

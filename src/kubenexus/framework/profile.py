@@ -129,6 +129,7 @@ class ProfilePlugins:
         self.pre_filter = [p for p in self._at("preFilter") if implements(p, PreFilter)]
         self.filters = [p for p in self._at("filter") if implements(p, Filter)]
         self.scores = [p for p in self._at("score") if implements(p, Score)]
+        self.per_node = len(self.filters) + len(self.scores)  # calls for each class of pods
         self.capacity = [p for p in self._at("filter") if implements(p, Capacity)]
         self.assigns = [p for p in self._at("reserve") if implements(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]

@@ -202,7 +202,7 @@ def test_whatever_a_gang_is_made_of_its_cards_are_free_its_own_and_joined(
 
 def test_a_gang_of_many_kinds_of_parts_costs_more_of_the_budget_than_one_of_plain_kinds() -> None:
     ledger = a_ledger([with_islands(f"n{i}", **{gpu.SHARED.key: "true"}) for i in range(1000)])
-    parts = [a_pod(f"p-{i}", cpu=1, annotations={gpu.FRACTION.key: f"0.{i + 100}"}) for i in range(120)]
-    plain = [a_pod(f"p-{i}", cpu=f"{i + 100}m") for i in range(120)]
+    parts = [a_pod(f"p-{i}", cpu=1, annotations={gpu.FRACTION.key: f"0.{i + 100}"}) for i in range(30)]
+    plain = [a_pod(f"p-{i}", cpu=f"{i + 100}m") for i in range(30)]
     assert "different kinds of members" in decided(ledger, a_gang(*parts)).sentence()
     assert decided(ledger, a_gang(*plain)).placed

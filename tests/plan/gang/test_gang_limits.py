@@ -17,13 +17,13 @@ from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import gang_limits
 from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 from kubenexus.plan.place_pod import PodPlacer, PodResult
-from kubenexus.plugins import profile_plugins
+from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
-RULES = profile_plugins()
+RULES, SHIPPED = profile_plugins(), profile_plugins(shipped_profile())
 NODES = 20
 RACK = "topology.kubernetes.io/rack"
 
@@ -64,9 +64,14 @@ def decided(
     return Planner(RULES, bench).decide(job, a_ledger(made).snapshot(), 0.0), bench
 
 
-def kinds_within(rows: int, signature: bytes = PLAIN, make: Callable[[int], Pod] = lambda i: a_pod()) -> int:
+def kinds_within(
+    rows: int,
+    signature: bytes = PLAIN,
+    make: Callable[[int], Pod] = lambda i: a_pod(),
+    plugins: int = RULES.per_node,
+) -> int:
     """How many kinds the budget is enough for."""
-    prices = gang_limits.MemberClassCosts(rows, WorkBudget())
+    prices = gang_limits.MemberClassCosts(rows, plugins, WorkBudget())
     for i in range(BUDGET):
         try:
             prices.sign(signature)
@@ -115,7 +120,7 @@ def test_with_as_many_kinds_as_may_be_something_is_tried_whatever_the_site(cpu: 
 )
 def test_how_many_kinds_there_may_be_depends_on_the_nodes(rows: int, least: int, most: int) -> None:
     assert least <= kinds_within(rows) <= most
-    assert gang_limits.max_member_classes(PLAIN, rows) == kinds_within(rows)
+    assert gang_limits.max_member_classes(PLAIN, rows, RULES.per_node) == kinds_within(rows)
 
 
 def test_kinds_with_much_in_them_cost_more() -> None:
@@ -215,10 +220,29 @@ def test_a_gang_that_needs_more_members_that_limit_each_other_than_may_be_is_ref
 @pytest.mark.parametrize("nodes", [60, 300])
 def test_members_are_asked_about_as_often_as_the_budget_allows(seats: list[str], nodes: int) -> None:
     decision, bench = decided(limiting(200), nodes=nodes)
-    price = gang_limits.placement_cells(bench.signature(limiting(1)[0], a_ledger([a_node("n")]).nodes), nodes)
+    price = gang_limits.placement_cells(
+        bench.signature(limiting(1)[0], a_ledger([a_node("n")]).nodes), nodes, RULES.per_node
+    )
     assert decision.placed == (nodes >= 200)
     assert 0 < len(seats) * price <= BUDGET
 
 
-def test_at_five_thousand_nodes_two_hundred_members_that_limit_each_other_can_be_planned() -> None:
-    assert (BUDGET - gang_limits.table_cells(PLAIN * 3, 5_000)) // gang_limits.placement_cells(PLAIN * 3, 5_000) >= 200
+@pytest.mark.parametrize(
+    ("plugins", "members"),
+    [
+        pytest.param(RULES.per_node, 200, id="with the plugins of kube-scheduler"),
+        pytest.param(SHIPPED.per_node, 65, id="with the shipped profile"),
+    ],
+)
+def test_how_many_members_that_limit_each_other_can_be_planned_at_five_thousand_nodes(
+    plugins: int, members: int
+) -> None:
+    price = gang_limits.placement_cells(PLAIN * 3, 5_000, plugins)
+    assert members <= (BUDGET - gang_limits.table_cells(PLAIN * 3, 5_000)) // price <= 2 * members
+
+
+def test_a_profile_with_more_plugins_allows_for_fewer_kinds() -> None:
+    """To call them takes most of the time for a kind, at any number of nodes."""
+    assert SHIPPED.per_node > 1.5 * RULES.per_node
+    for rows in (100, 1_000, 5_000):
+        assert 25 <= kinds_within(rows, plugins=SHIPPED.per_node) <= min(50, kinds_within(rows) // 2)

@@ -95,7 +95,7 @@ def _by_signature(
     found: dict[tuple[bytes, Hashable], list[Pod]] = {}
     class_matcher, prices = (
         ClassMatcher[list[Pod]](class_cache, columns),
-        gang_limits.MemberClassCosts(columns.count, budget),
+        gang_limits.MemberClassCosts(columns.count, class_cache.profile_plugins.per_node, budget),
     )
     budget.spend(gang_limits.MEMBER * len(pods))
     for pod in pods:

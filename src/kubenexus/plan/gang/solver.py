@@ -170,7 +170,10 @@ class GangSolver:
         rows = self._columns.count
         price = max(
             placement_cells(
-                each.classified.table.pod.signature, rows, claims=bool(each.classified.pod.spec.resource_claims)
+                each.classified.table.pod.signature,
+                rows,
+                each.classified.table.profile_plugins.per_node,
+                claims=bool(each.classified.pod.spec.resource_claims),
             )
             for each in self._member_classes
         )

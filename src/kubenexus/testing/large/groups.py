@@ -8,7 +8,7 @@ from kubenexus.client import kinds
 from kubenexus.testing.large.device_groups import gang_that_competes, machines, one_pool_for_all_nodes, republished
 from kubenexus.testing.large.large_cluster import Item
 from kubenexus.testing.large.objects import node
-from kubenexus.testing.large.pods import ANNOTATION_BYTES, GPU, Json, plain
+from kubenexus.testing.large.pods import ANNOTATION_BYTES, GPU, HOSTNAME, ZONE, Json, plain
 
 _QUEUE: Final = "queue"
 _PODS_PER_NODE: Final = 100
@@ -36,6 +36,18 @@ def _unlike_members(number: int) -> list[Item]:
         pod["metadata"]["labels"]["app"] = f"app-{i}"
         pod["metadata"]["annotations"] = {tenant.SPREAD_ZONES.key: "true"}
         _ask(pod, f"{100 + i}m", gpus=i % 4 == 0)
+    return _items(pods)
+
+
+def _members_that_limit_each_other(number: int) -> list[Item]:
+    """Members that keep apart on nodes and are spread over zones, so that each is placed after the others."""
+    pods = [_member(i, number) for i in range(number)]
+    alike = {"matchLabels": {gang.NAME.key: "gang"}}
+    apart = [{"topologyKey": HOSTNAME, "labelSelector": alike}]
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": alike}
+    for pod in pods:
+        pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": apart}}
+        pod["spec"]["topologySpreadConstraints"] = [spread]
     return _items(pods)
 
 
@@ -125,6 +137,7 @@ def _price(items: list[Item]) -> list[Item]:
 
 GROUPS: Final[dict[str, LargeGroup]] = {
     "members of a gang that all differ": LargeGroup(_unlike_members, _relabel_one, 1_500),
+    "members of a gang that limit each other": LargeGroup(_members_that_limit_each_other, _relabel_one, 500),
     "members of a gang with long values": LargeGroup(_members_with_long_values, _relabel_one, 60),
     "pods with a controller each": LargeGroup(_own_controllers, _relabel_all, 5_000),
     "pods of a queue whose tier changes": LargeGroup(_pods_of_a_queue, _raise_tier, 5_000),
