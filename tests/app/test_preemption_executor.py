@@ -93,6 +93,26 @@ def test_f46_victims_that_end_at_different_times_leave_their_room_to_the_preempt
     preemption_test(life)
 
 
+def test_of_two_jobs_that_share_a_node_the_first_keeps_its_room_until_the_victims_of_both_are_gone() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.nodes(a_node("n", cpu=2))
+        fixture.pods(*(a_pod(f"low-{i}", cpu=1, node="n") for i in range(2)))
+        fixture.plans = {"default/first": (["low-0"], ["n"]), "default/second": (["low-0", "low-1"], ["n"])}
+        for name in ("first", "second"):
+            fixture.pods(a_pod(name, cpu=1, priority=9, scheduler_name=OURS))
+            await fixture.turn()
+        fixture.end_slowly("low-0", "low-1")
+        fixture.gone("low-0")
+        fixture.pods(a_pod("third", cpu=1, priority=9, scheduler_name=OURS))
+        await fixture.turn(1)
+        fixture.gone("low-1")
+        await fixture.turn(20)
+        assert fixture.where() == {"first": "n", "second": "n"}
+        assert ends(fixture) == {"landed": 2.0}
+
+    preemption_test(life)
+
+
 def test_f50_a_slow_victim_is_waited_for_and_not_evicted_twice() -> None:
     async def life(fixture: PreemptionFixture) -> None:
         await begun(fixture)

@@ -131,7 +131,7 @@ class Preemption(msgspec.Struct, frozen=True, gc=False):
     `evicts`: the victims go through the Eviction API, which keeps disruption budgets. Else they are deleted, as
     kube-scheduler does, and `pdb_violations` of them violate a budget. `cost` is what the loss of the victims costs;
     `alternatives` are the costs of a few other sets of victims, none of which is cheaper. `taken_back` has the queue of
-    each victim that goes only because its queue borrows.
+    each victim that goes only because its queue borrows, and for this job alone.
     """
 
     nominations: tuple[Nomination, ...]

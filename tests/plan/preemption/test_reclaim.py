@@ -61,6 +61,22 @@ def test_a_queue_takes_back_its_guarantee_and_no_more() -> None:
     assert reclaim.victims("again", "b") == [], "and nothing is taken back from it"
 
 
+def test_pods_that_go_for_other_jobs_are_not_taken_back_again() -> None:
+    reclaim = Reclaim(a_queue("a", guaranteed={"cpu": 3}, namespaces=["a"]), B)
+    reclaim.fill("b")
+    taken, going = list[tuple[str, ...]](), set[str]()
+    for i in range(4):
+        job, decision = reclaim.decide(f"a{i}", "a")
+        if decision.preemption is None:
+            break
+        taken.append(decision.preemption.taken_back)
+        victims = {each.uid for each in decision.preemption.victims}
+        reclaim.ledger.begin_preemption(job.key, ((job.pods[0], "n"),), victims)
+        going |= victims
+    assert taken == [("b",)] * 3, "one for each, while none of them is gone"
+    assert len(going) == 3
+
+
 @pytest.mark.parametrize(
     ("queues", "fields"),
     [

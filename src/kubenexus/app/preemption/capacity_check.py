@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord
+from kubenexus.state.preemptions import PendingPreemption
 from kubenexus.state.resources import PODS
 
 
@@ -28,6 +29,14 @@ def still_fits(ledger: Ledger, node: str, priority: int) -> bool:
         if amount > free + frees.get(name, 0):
             return False
     return True
+
+
+def waits_for_others(ledger: Ledger, pending: PendingPreemption) -> bool:
+    """Returns whether a job whose own victims are gone has its room once those of others are gone, too. Two jobs of one
+    priority may share a node, and the one whose victims go first is refused until then: the room is kept for both."""
+    nodes = set(pending.nodes.values())
+    others = any(ledger.preemptions.is_victim(each.uid) for node in nodes for each in ledger.on_node(node))
+    return others and all(still_fits(ledger, node, pending.priority) for node in nodes)
 
 
 def _sum(records: Iterable[PodRecord]) -> dict[str, int]:

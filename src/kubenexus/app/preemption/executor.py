@@ -18,7 +18,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.job_key import namespace_of
 from kubenexus.app.preemption.call_turns import CallTurn, in_portions
-from kubenexus.app.preemption.capacity_check import still_fits
+from kubenexus.app.preemption.capacity_check import still_fits, waits_for_others
 from kubenexus.app.preemption.eviction_calls import BudgetRefusal, EvictionCalls
 from kubenexus.app.preemption.preemption_rules import PreemptionRules, ProfileRules
 from kubenexus.app.wakeup import Wakeup
@@ -123,11 +123,14 @@ class PreemptionExecutor:
     def review(self, job: Job, decision: Decision) -> Decision:
         """Returns a refused decision, without its preemption if that may not begin now.
 
-        If the job was refused although all victims are gone, their eviction did not help.
+        If the job was refused although all victims are gone, their eviction did not help, unless others share its
+        nodes and their victims are still there.
         """
         pending = self._ledger.preemptions.get(job.key)
         refused = decision.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE) and not decision.diagnosis.held_back
         if pending is not None and pending.ready and not pending.adopted and refused:
+            if waits_for_others(self._ledger, pending):
+                return _without_preemption(decision, "other pods have to leave its nodes as well")
             self._end(pending, PreemptionEnd.FAILED)
             self._record_ends()
         if refused and decision.preemption is None:
@@ -135,8 +138,7 @@ class PreemptionExecutor:
         problem = self.rules.problem(job, decision.preemption) if decision.preemption is not None else ""
         if not problem:
             return decision
-        diagnosis = msgspec.structs.replace(decision.diagnosis, post_filter=f"preemption: {problem}.")
-        return msgspec.structs.replace(decision, diagnosis=diagnosis, preemption=None, alone=True)
+        return _without_preemption(decision, problem)
 
     def waits(self, job: Job) -> bool:
         """Returns whether victims of this job are still there."""
@@ -376,3 +378,8 @@ class PreemptionExecutor:
     def _is_protected(self, victim: PodRecord) -> bool:
         budgets = self._ledger.disruption_budgets.of(victim.namespace)
         return any(budget.counts(victim) for _, budget in budgets)
+
+
+def _without_preemption(decision: Decision, problem: str) -> Decision:
+    diagnosis = msgspec.structs.replace(decision.diagnosis, post_filter=f"preemption: {problem}.")
+    return msgspec.structs.replace(decision, diagnosis=diagnosis, preemption=None, clears_nomination=False, alone=True)

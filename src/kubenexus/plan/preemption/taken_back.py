@@ -23,9 +23,11 @@ MOST_PODS: Final = 2_000
 
 
 class TakenBack(NamedTuple):
-    """What may be taken back for a job. `pods` is a mask over slots."""
+    """What may be taken back for a job. `pods` is a mask over slots, and so is `leaving`: the pods that go for other
+    jobs, without which `reclaim` counts already."""
 
     pods: Any
+    leaving: Any
     reclaim: Reclaim
     tree: QueueTree
 
@@ -37,18 +39,19 @@ class TakenBackPods:
     def __init__(self, taken_back: TakenBack, slots: Any, rows: Any, kind: Any, columns: NodeColumns) -> None:
         self._taken_back, self._kind, self._rows, self._names = taken_back, kind, rows, columns.names
         kinds = columns.pods.victims.kinds
-        self.pods = taken_back.pods[slots]
+        self.pods, self._leaving = taken_back.pods[slots], taken_back.leaving[slots]
         self._uses: Mapping[int, Loss] = {code: kinds.uses(code) for code in np.unique(kind).tolist()}
 
     def allows(self, chosen: Iterable[int]) -> bool:
         """Whether all queues that pods are taken back from keep their guarantees without these pods."""
-        losses = [(index, self._loss(index)) for index in chosen]
+        losses = [(index, self._loss(index)) for index in chosen if not self._leaving.item(index)]
         namespaces = {loss[0] for index, loss in losses if self.pods.item(index)}
         return not namespaces or self._taken_back.reclaim.allows([loss for _, loss in losses], namespaces)
 
     def queues(self, chosen: Iterable[int]) -> tuple[str, ...]:
-        """Returns the queues of those of these pods that are taken back."""
-        namespaces = [self._uses[self._kind.item(index)][0] for index in chosen if self.pods.item(index)]
+        """Returns the queues of those of these pods that are taken back for this job: not of those that go anyway."""
+        taken = [index for index in chosen if self.pods.item(index) and not self._leaving.item(index)]
+        namespaces = [self._uses[self._kind.item(index)][0] for index in taken]
         return tuple(sorted([self._taken_back.tree.queue_of(each).name for each in namespaces]))
 
     def _loss(self, index: int) -> Loss:
@@ -72,9 +75,11 @@ def take_back(job: Job, snapshot: Snapshot, among: Any, *, together: bool = Fals
         amounts = kinds.amounts(resource.partition("@")[0])[kind]
         found |= (amounts > 0) & (amounts <= limits[namespaces]) & _on_tier(resource, rows, snapshot.nodes)
     found &= among & (priority <= min(pod.spec.priority for pod in job.pods))
+    leaving, slot_of = np.zeros(len(priority), np.bool_), pods.victims.slot_of
+    leaving[[slot_of[record.uid] for record in snapshot.leaving() if record.uid in slot_of]] = True
     if together:
-        found = _together(found, reclaim, snapshot)
-    return TakenBack(found, reclaim, snapshot.queues) if found.any() else None
+        found = (found & leaving) | _together(found & ~leaving, reclaim, snapshot)
+    return TakenBack(found, leaving, reclaim, snapshot.queues) if found.any() else None
 
 
 def _by_resource(reclaim: Reclaim) -> dict[str, dict[str, int]]:
