@@ -76,7 +76,7 @@ def eta_page(
     chosen = [place for place, each in enumerate(queue) if _is_wanted(each.entry.job, namespace, wanted)]
     if not chosen:
         return msgspec.json.encode(EtaPage(as_time(now), (_scheduled(wanted, namespace),) if wanted else ()))
-    found = forecast_starts([each.entry for each in queue], planners, ledger.nodes, now)
+    found = forecast_starts([each.entry for each in queue], planners, ledger.nodes, now, ledger.queues)
     waiting = sum(each.place > 0 for each in found)
     some, after = page_of(chosen, lambda place: queue[place].entry.job.key, query.page)
     items = tuple([_document(queue[place], found[place], waiting) for place in some])

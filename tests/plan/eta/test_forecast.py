@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubenexus.app.http.api.queue_entries import queue_entries
 from kubenexus.framework.job import Job
 from kubenexus.plan.eta import queue_snapshot, start_ranges
 from kubenexus.plan.eta.forecast import MAX_JOBS, WaitingEntry, forecast_starts
 from kubenexus.plan.eta.runtime_draws import DRAWS, RuntimeDraws, strata
 from kubenexus.plan.eta.start_simulation import StartSimulation
+from kubenexus.state.object_kinds import QUEUE
 from kubenexus.state.runtimes.memory import KnownRuns
 from kubenexus.testing.builders import a_node, a_pod
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
+from tests.app.test_queues import a_queue
 
 RUNTIME = "scheduling.kubenexus.io/max-runtime"
 
@@ -53,6 +56,48 @@ def test_what_is_held_has_no_place_and_others_do_not_wait_for_it():
     assert (held.place, held.basis) == (0, "not capacity: queue q is at its limit")
     assert (free.place, free.is_known) == (1, True)
     assert times[1] <= 3700
+
+
+def limited_forecast(names: list[str], tiers: bool = False, cpu: float = 1, runtime: str | None = "1h"):
+    """The forecasts of jobs at the limit of one cpu of their queue, which `busy` uses; seven more cpus are free."""
+    found: list[Any] = []
+    limit = {"tiers": {"premium": {"limit": {"cpu": 1}}}} if tiers else {"limit": {"cpu": 1}}
+
+    async def story(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8, labels={"hardware.kubenexus.io/tier": "premium"}))
+        fixture.handlers.on_object_update(QUEUE, a_queue("ml", namespaces=["ml"], **limit))
+        fixture.pods(a_pod("busy", namespace="ml", cpu=1, annotations={RUNTIME: runtime} if runtime else {}))
+        await fixture.work()
+        fixture.pods(*(a_pod(each, namespace="ml", cpu=cpu, annotations={RUNTIME: "1h"}) for each in names))
+        await fixture.work()
+        now, scheduler = fixture.clock.now(), fixture.scheduler
+        entries = [each.entry for each in queue_entries(fixture.queue, now)]
+        starts = forecast_starts(entries, scheduler.planners, fixture.ledger.nodes, now, fixture.ledger.queues)
+        found.extend((each, each.expected.likely - now) for each in starts)
+
+    scheduler_test(story)
+    return found
+
+
+@pytest.mark.parametrize("tiers", [pytest.param(False, id="of the queue"), pytest.param(True, id="on nodes of a tier")])
+def test_a_job_at_a_limit_starts_when_its_queue_uses_less_and_not_when_nodes_are_free(tiers):
+    (first, soon), (second, later) = limited_forecast(["a", "b"], tiers)
+    assert (first.place, second.place) == (1, 2)
+    assert first.basis == "jobs that run: 1 with a declared runtime; it waits for a limit of its queue"
+    assert 60 < soon < later < math.inf
+
+
+@pytest.mark.parametrize(
+    ("fields", "basis"),
+    [
+        pytest.param({"runtime": None}, "not capacity: queue ml is at its limit: 1 cpu of", id="no end is known"),
+        pytest.param({"cpu": 2}, "not capacity: queue ml may use 1 cpu at most", id="it asks for more than the limit"),
+    ],
+)
+def test_a_job_at_a_limit_without_an_expected_start_reads_the_limit(fields, basis):
+    ((found, _),) = limited_forecast(["a"], **fields)
+    assert not found.is_known
+    assert found.basis.startswith(basis)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def ending(each: ExpectedStart, now: float) -> str:
 def starts_in_copy(queue: SchedulingQueue, ledger: Ledger, planners: Mapping[str, Planner], now: float) -> bytes:
     """Returns the first jobs that have a range, as JSON. Called in a copy of the process."""
     entries = queue_entries(queue, now)
-    found = forecast_starts([each.entry for each in entries], planners, ledger.nodes, now)
+    found = forecast_starts([each.entry for each in entries], planners, ledger.nodes, now, ledger.queues)
     known = [
         ExpectedStart(queued.entry.job.key, each.expected.early, each.expected.late)
         for queued, each in zip(entries, found, strict=True)

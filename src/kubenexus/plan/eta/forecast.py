@@ -5,21 +5,25 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubenexus.framework.job import Job
+from kubenexus.plan.eta.queue_limits import QueueLimits
 from kubenexus.plan.eta.queue_snapshot import ProfileParts, QueueSnapshot, QueueSnapshots
 from kubenexus.plan.eta.start_ranges import StartRange, start_ranges
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.queues.queue_tree import QueueTree
 
 MAX_JOBS: Final = 500  # of the queue that are simulated
+MAX_LIMITED: Final = 4 * MAX_JOBS  # jobs beyond a limit that are looked at; the others count as held
 NEVER: Final = StartRange(math.inf, math.inf, math.inf)
 
 
 class WaitingEntry(NamedTuple):
     """A job in the queue. `held`: why it is not tried, however much is free. `refused`: it was tried and did not fit,
-    and nothing is free for it but what is kept for others."""
+    and nothing is free for it but what is kept for others. `limit`: the limit of a queue that it is rejected for."""
 
     job: Job
     held: str = ""
     refused: bool = False
+    limit: str = ""
 
 
 class StartForecast(NamedTuple):
@@ -36,13 +40,19 @@ class StartForecast(NamedTuple):
 
 
 def forecast_starts(
-    entries: Sequence[WaitingEntry], planners: Mapping[str, ProfileParts], columns: NodeColumns, now: float
+    entries: Sequence[WaitingEntry],
+    planners: Mapping[str, ProfileParts],
+    columns: NodeColumns,
+    now: float,
+    queues: QueueTree | None = None,
 ) -> list[StartForecast]:
-    """Returns the forecast of each job; `entries` are in the order of the queue. Pure, and bounded by counts: some
-    seconds for a long queue, so it is not called in a turn of the loop."""
+    """Returns the forecast of each job; `entries` are in the order of the queue. Jobs start within the limits of
+    `queues`. Pure, and bounded by counts: some seconds for a long queue, so it is not called in a turn of the loop."""
+    limits = QueueLimits(queues)
+    entries = _with_limits(entries, limits)
     tried = [number for number, each in enumerate(entries) if not each.held]
     some = tried[:MAX_JOBS]
-    snapshot = QueueSnapshots(planners).take([entries[number].job for number in some], columns, now)
+    snapshot = QueueSnapshots(planners).take([entries[number].job for number in some], columns, now, limits)
     ranges = iter(start_ranges(snapshot, now) if snapshot.model.jobs else ())
     basis = running_basis(snapshot)
     places = {number: place for place, number in enumerate(tried, 1)}
@@ -61,14 +71,29 @@ def forecast_starts(
     return found
 
 
+def _with_limits(entries: Sequence[WaitingEntry], limits: QueueLimits) -> list[WaitingEntry]:
+    """Returns the jobs, and as held those that are rejected for another reason than use that is foreseen: what queues
+    do not lend, for instance."""
+    found, asked = list[WaitingEntry](), 0
+    for each in entries:
+        if each.limit and not each.held:
+            asked += 1
+            if asked > MAX_LIMITED or limits.allow(each.job):
+                each = each._replace(held=each.limit)  # noqa: PLW2901
+        found.append(each)
+    return found
+
+
 def _forecast(place: int, expected: StartRange, entry: WaitingEntry, basis: str, now: float) -> StartForecast:
     if expected.late <= now:
         text = "not capacity: by amounts of resources it fits now" if entry.refused else "it fits now"
         return StartForecast(place, NEVER if entry.refused else expected, text)
+    if expected.likely == math.inf and entry.limit:
+        return StartForecast(place, NEVER, f"not capacity: {entry.limit}")
     if expected.likely == math.inf:
         text = "not known: no node is large enough, pods without a known end hold what it needs, or it is too far away"
         return StartForecast(place, NEVER, text)
-    return StartForecast(place, expected, basis)
+    return StartForecast(place, expected, f"{basis}; it waits for a limit of its queue" if entry.limit else basis)
 
 
 def running_basis(snapshot: QueueSnapshot) -> str:

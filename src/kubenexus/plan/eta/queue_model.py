@@ -5,11 +5,19 @@ by card, so that parts of cards and whole ones are told apart.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 NO_LEVEL = -1
+Uses = tuple[tuple[int, int], ...]  # numbers of limits (`QueueModel.limits`), and the amount of each
+
+
+class TierUse(NamedTuple):
+    """What a job takes of the limits of a hardware tier (by its code) if it is on nodes of this tier."""
+
+    tier: int
+    uses: Uses
 
 
 class Members(msgspec.Struct, frozen=True, gc=False):
@@ -25,7 +33,8 @@ class ModelJob(msgspec.Struct, frozen=True, gc=False):
 
     `order`: less comes first. `believed` are the seconds that the scheduler expects it to run, infinite if that is not
     known; it goes ahead of others by these, not by the seconds that a simulation draws. `level` is in
-    `QueueModel.levels`, where all members have to share one domain.
+    `QueueModel.levels`, where all members have to share one domain. It starts only within the limits of `uses`, and on
+    nodes of a tier only within those of `tiers`.
     """
 
     members: tuple[Members, ...]
@@ -33,6 +42,8 @@ class ModelJob(msgspec.Struct, frozen=True, gc=False):
     believed: float = math.inf
     level: int = NO_LEVEL
     at: float = 0.0
+    uses: Uses = ()
+    tiers: tuple[TierUse, ...] = ()
 
 
 class RunningPod(msgspec.Struct, frozen=True, gc=False):
@@ -45,11 +56,12 @@ class RunningPod(msgspec.Struct, frozen=True, gc=False):
 
 class RunningJob(msgspec.Struct, frozen=True, gc=False):
     """Pods that end together. `believed` are the seconds that the scheduler expects them to run from `since` on;
-    infinite if that is not known: then they never end in a simulation."""
+    infinite if that is not known: then they never end in a simulation. `uses` is given back at their end."""
 
     pods: tuple[RunningPod, ...]
     since: float
     believed: float = math.inf
+    uses: Uses = ()
 
     def believed_end(self, now: float) -> float:
         """Returns when they are expected to end: one that has outlived its runtime takes twice as long, then four
@@ -60,7 +72,8 @@ class RunningJob(msgspec.Struct, frozen=True, gc=False):
 class QueueModel(msgspec.Struct, frozen=True, gc=False):
     """`free[n, r]` is what row n has left of resource r, `cards[n, c]` the free thousandths of its cards. Of kind k a
     pod takes `demand[k, r]`, and `card_share[k]` of each of `card_number[k]` cards. `open[k, n]`: it may go there.
-    `levels` are the codes of rows by level, 0 for no domain."""
+    `levels` are the codes of rows by level, 0 for no domain. `limits` is what is left of each limit of a queue, and
+    `tiers` the hardware tier of each row."""
 
     free: Any
     demand: Any
@@ -71,6 +84,8 @@ class QueueModel(msgspec.Struct, frozen=True, gc=False):
     jobs: tuple[ModelJob, ...]
     running: tuple[RunningJob, ...]
     levels: tuple[Any, ...] = ()
+    limits: tuple[int, ...] = ()
+    tiers: Any = None
 
 
 def believed_end(since: float, seconds: float, now: float) -> float:

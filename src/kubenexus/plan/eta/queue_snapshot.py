@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from kubenexus.api.gangs.levels import TopologyLevel
@@ -12,6 +13,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.job import Job
 from kubenexus.plan.backfill.capacity_over_time import open_rows
+from kubenexus.plan.eta.queue_limits import QueueLimits
 from kubenexus.plan.eta.queue_model import NO_LEVEL, Members, ModelJob, QueueModel, RunningJob, RunningPod
 from kubenexus.plan.gang.gang_limits import GangLimitError
 from kubenexus.plan.gang.member_classes import MemberClass, allocatable_rows, group_members, member_amounts
@@ -19,6 +21,7 @@ from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 from kubenexus.plan.gang.reservation import MAX_CLASSES
 from kubenexus.plan.gang.topology import candidate_levels
 from kubenexus.plugins.devices.request import requests_of
+from kubenexus.state.devices.hardware_tiers import hardware_tiers
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.runtimes.memory import KnownRuns, RuntimeMemory
@@ -107,8 +110,11 @@ class QueueSnapshots:
         self._planners = planners
         self._gang_of = gang_of or _declared_gang
 
-    def take(self, jobs: Sequence[Job], columns: NodeColumns, now: float) -> QueueSnapshot:
+    def take(
+        self, jobs: Sequence[Job], columns: NodeColumns, now: float, limits: QueueLimits | None = None
+    ) -> QueueSnapshot:
         """Returns the model of the cluster and of these jobs, which are in the order of the queue."""
+        limits = limits or QueueLimits(None)
         kinds, levels, left_out = _Kinds(columns), list[Any](), dict[int, str]()
         found, waiting = list[ModelJob](), list[Workload]()
         memory, typical = columns.pods.expected_ends.memory, columns.pods.expected_ends.memory.typical()
@@ -116,14 +122,15 @@ class QueueSnapshots:
         for place, job in enumerate(jobs):
             try:
                 made = self._job(place, job, kinds, levels, columns, budget)
+                uses, tiers = limits.of_job(job)
             except KubeNexusError as error:
                 left_out[place] = str(error)
                 continue
-            found.append(made)
+            found.append(msgspec.structs.replace(made, uses=uses, tiers=tiers) if uses or tiers else made)
             waiting.append(_waiting_workload(job, memory, typical))
         arrays = _Arrays(kinds.demands, columns)
-        running, workloads = self._running(arrays, columns, now)
-        model = arrays.model(tuple(found), tuple(running), tuple(levels))
+        running, workloads = self._running(arrays, columns, now, limits)
+        model = arrays.model(tuple(found), tuple(running), tuple(levels), tuple(limits.left))
         return QueueSnapshot(model, workloads, waiting, left_out)
 
     def _job(
@@ -141,9 +148,11 @@ class QueueSnapshots:
             levels.append(candidate_levels(job.topology, (), planner.levels, columns)[-1].codes)
         return ModelJob(members, (float(place),), _believed(job, columns), level)
 
-    def _running(self, arrays: "_Arrays", columns: NodeColumns, now: float) -> tuple[list[RunningJob], list[Workload]]:
-        groups: dict[str, list[tuple[PodRecord, RunningPod]]] = {}
-        for record, pod in arrays.ending_pods(columns, now):
+    def _running(
+        self, arrays: "_Arrays", columns: NodeColumns, now: float, limits: QueueLimits
+    ) -> tuple[list[RunningJob], list[Workload]]:
+        groups: dict[str, list[tuple[PodRecord, RunningPod | None]]] = {}
+        for record, pod in arrays.ending_pods(columns, now, everywhere=bool(limits.left)):
             groups.setdefault(self._gang_of(record) or record.uid, []).append((record, pod))
         running, workloads = list[RunningJob](), list[Workload]()
         ends = columns.pods.expected_ends
@@ -157,7 +166,10 @@ class QueueSnapshots:
             runs = known or typical
             if first.terminating:
                 runs, believed = KnownRuns((1.0,), limit=0.0), 1.0
-            running.append(RunningJob(tuple([pod for _, pod in members]), since, believed))
+            uses, pods = limits.of_pods(record for record, _ in members), [pod for _, pod in members if pod is not None]
+            if not pods and not uses:
+                continue
+            running.append(RunningJob(tuple(pods), since, believed, uses))
             elapsed, declared = max(now - since, 0.0), first.declared is not None
             workloads.append(Workload(name, str(first.identity), runs, elapsed, known is None, declared))
         return running, workloads
@@ -219,12 +231,15 @@ class _Arrays:
         self._demand = np.array(amounts, np.int64).reshape(len(demands), len(self._names))
         self._devices = columns.devices
 
-    def ending_pods(self, columns: NodeColumns, now: float) -> list[tuple[PodRecord, RunningPod]]:
-        """Returns the pods that may end by themselves, on rows of the model."""
+    def ending_pods(
+        self, columns: NodeColumns, now: float, *, everywhere: bool = False
+    ) -> list[tuple[PodRecord, RunningPod | None]]:
+        """Returns the pods that may end by themselves, on rows of the model. `everywhere`: also on other rows, None for
+        what they free there: they use limits."""
         pods = columns.pods
         there = pods.rows
         ends = pods.with_terminating(pods.expected_ends.ends(now), now)
-        slots = np.flatnonzero((there >= 0) & (self._place[there] >= 0))
+        slots = np.flatnonzero((there >= 0) & ((self._place[there] >= 0) | everywhere))
         slots = slots[np.argsort(ends[slots], kind="stable")][:MAX_PODS]
         kinds = pods.victims.kind[slots]
         amounts = (
@@ -232,12 +247,13 @@ class _Arrays:
             if self._names
             else np.zeros((len(slots), 0), np.int64)
         )
-        found = []
+        found: list[tuple[PodRecord, RunningPod | None]] = []
         for place, slot in enumerate(slots.tolist()):
             record, row = pods.victims.records[slot], int(there[slot])
             if record is not None and (record.identity is not None or record.terminating):
-                cards = self._cards(record, row)
-                found.append((record, RunningPod(int(self._place[row]), amounts[place], cards)))
+                here = int(self._place[row])
+                pod = RunningPod(here, amounts[place], self._cards(record, row)) if here >= 0 else None
+                found.append((record, pod))
         return found
 
     def _cards(self, record: PodRecord, row: int) -> tuple[tuple[int, int], ...]:
@@ -246,7 +262,13 @@ class _Arrays:
         slots = self._devices.of_row(row).slots
         return tuple([(slots[each.device], each.share) for each in record.device_shares if each.device in slots])
 
-    def model(self, jobs: tuple[ModelJob, ...], running: tuple[RunningJob, ...], levels: tuple[Any, ...]) -> QueueModel:
+    def model(
+        self,
+        jobs: tuple[ModelJob, ...],
+        running: tuple[RunningJob, ...],
+        levels: tuple[Any, ...],
+        limits: tuple[int, ...] = (),
+    ) -> QueueModel:
         free = [(allocatable_rows(name, self._view) - self._view.used(name))[self.rows] for name in self._names]
         cards = [each.cards[0] if each.cards else (0, 0) for each in self._demands]
         return QueueModel(
@@ -259,4 +281,6 @@ class _Arrays:
             jobs=jobs,
             running=running,
             levels=tuple([codes[self.rows] for codes in levels]),
+            limits=limits,
+            tiers=hardware_tiers(self._view)[self.rows] if limits else None,
         )

@@ -5,18 +5,20 @@
                                       starts, or that take what is spare
 
 What runs ends at the times that one draw has for it. The scheduler does not know these: it orders jobs by what it
-believes (`ModelJob.believed`). One run is a function of the model and the draw.
+believes (`ModelJob.believed`). A job beyond a limit of its queue is passed over until less is used: it has no
+reservation. One run is a function of the model and the draw.
 """
 
 import heapq
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from kubenexus.plan.eta.head_start import BelievedEnds, HeadStart, head_start
+from kubenexus.plan.eta.limit_account import LimitAccount
 from kubenexus.plan.eta.queue_model import ModelJob, QueueModel, RunningJob, RunningPod
 from kubenexus.plan.eta.row_capacity import RowCapacity
 from kubenexus.plan.eta.row_choice import choose_rows
@@ -70,9 +72,10 @@ class _Run:
         work.spend(len(model.running), capacity.capacity.size // 4)
         for running, end in zip(model.running, draw.ends, strict=True):
             self._holds(running, end)
-        self._groups: dict[tuple[Any, int], int] = {}
+        self._groups: dict[tuple[Any, ...], int] = {}
         self._waiting: list[list[tuple[tuple[float, ...], int]]] = []
         self._kinds, self._needs = list[int](), list[int]()
+        self._limits = LimitAccount(model)
         for number, job in enumerate(self._jobs):
             if job.at <= now:
                 self._arrives(number)
@@ -106,13 +109,15 @@ class _Run:
             heapq.heappush(self._events, (end, 0, number))
 
     def _ends(self, number: int) -> None:
-        for pod in self._running.pop(number).pods:
+        job = self._running.pop(number)
+        self._limits.give(job.uses)
+        for pod in job.pods:
             self._work.spend(ROW + len(self._model.demand) // 8)
             self._room.give(pod.row, pod.amounts, pod.cards)
 
     def _arrives(self, number: int) -> None:
         job = self._jobs[number]
-        key = (job.members, job.level)
+        key = (job.members, job.level, job.uses, job.tiers)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = len(self._waiting)
@@ -130,15 +135,12 @@ class _Run:
         head_of = -1
         kinds, needs = np.array(self._kinds, np.int64), np.array(self._needs, np.int64)
         while not self._work.is_done:
-            self._work.spend(PASS + len(self._waiting) // 8)
+            self._work.spend(PASS + len(self._waiting) // (1 if self._limits.any else 8))
             fits = (self._room.total[kinds] >= needs).tolist() if self._kinds else []
             first, group = LAST, -1
             blocked, blocking = LAST, -1
-            for each, waiting in enumerate(self._waiting):
-                if not waiting:
-                    continue
-                order = waiting[0][0]
-                if fits[each] and each not in refused:
+            for each, order, can_start in self._firsts(fits, refused):
+                if can_start:
                     if each not in held and order < first:
                         first, group = order, each
                 elif order < blocked:
@@ -154,6 +156,15 @@ class _Run:
                 head, head_of = self._head_start(number), number
             if not self._pass(group, head):
                 (refused if head is None else held).add(group)
+
+    def _firsts(self, fits: list[bool], refused: set[int]) -> Iterator[tuple[int, tuple[float, ...], bool]]:
+        """Yields the groups with jobs that wait within their limits, the order of the first, and whether it may fit."""
+        for group, waiting in enumerate(self._waiting):
+            if waiting:
+                order, number = waiting[0]
+                may_fit = fits[group] and group not in refused
+                if not self._limits.any or not self._limits.skips(self._jobs[number], fits=may_fit):
+                    yield group, order, may_fit
 
     def _head_start(self, number: int) -> HeadStart | None:
         return head_start(self._model, self._jobs[number], self._believed(self._now), self._room, self._work)
@@ -174,7 +185,7 @@ class _Run:
         job, taken = self._jobs[number], list[RunningPod]()
         codes = self._model.levels[job.level] if job.level >= 0 else None
         for members in job.members:
-            capacity = self._room.capacity[members.kind]
+            capacity = self._limits.open_rows(job, self._room.capacity[members.kind])
             if beside is not None:
                 capacity = beside.limited(capacity, members.kind, self._room)
             rows = choose_rows(capacity, members, codes)
@@ -193,5 +204,6 @@ class _Run:
         del self._waiting[group][place]
         self._starts[number] = self._now
         self._left -= number < len(self._model.jobs)
-        self._holds(RunningJob(tuple(taken), self._now, job.believed), self._now + self._runtimes[number])
+        uses = self._limits.take(job, taken)
+        self._holds(RunningJob(tuple(taken), self._now, job.believed, uses), self._now + self._runtimes[number])
         return True

@@ -28,13 +28,13 @@ def queue_entries(queue: SchedulingQueue, now: float) -> list[QueuedEntry]:
 def _entry(queued: QueuedJob) -> QueuedEntry:
     shown = job_document(queued)
     decision = None if queued.job_class is None else queued.job_class.decision
-    held = ""
+    held = limit = ""
     if queued.state is QueueState.IN_FLIGHT:
         held = BEING_PLACED
     elif queued.gate_verdict is not None or queued.hold is not None:
         held = shown.why or "it is not tried yet"
     elif decision is not None and is_rejection(decision):
-        held = decision.sentence(queued.job.namespace)
+        limit = decision.sentence(queued.job.namespace)
     waits = queued.state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF)
     refused = waits and decision is not None and not (decision.diagnosis.held_back or decision.alone)
-    return QueuedEntry(WaitingEntry(queued.job, held, refused), shown.state, shown.since, shown.why)
+    return QueuedEntry(WaitingEntry(queued.job, held, refused, limit), shown.state, shown.since, shown.why)
