@@ -6,14 +6,13 @@ placed, and counts in its queue. Between two rounds it is queued again.
 """
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 
 import msgspec
 
 from bench import objects
 from bench.cluster import BenchError, mixture
-from bench.measure import Round
+from bench.measure import Round, clock
 from bench.queue import WORKLOADS, placement
 from kubenexus.api.codec import decode_pod
 from kubenexus.api.core import Pod
@@ -90,17 +89,17 @@ class Crowd:
         queue, count, popped = self.queue, None if self.tree is None else self.tree.count, []
         spent = 0.0
         for _ in range(calls):
-            start = time.perf_counter()
+            start = clock()
             attempt = queue.pop()
-            spent += time.perf_counter() - start
+            spent += clock() - start
             if attempt is None:
                 raise BenchError("no job is ready")
             placed = placement(attempt.job)
-            start = time.perf_counter()
+            start = clock()
             if count is not None:
                 count(self.records[attempt.job.key], +1)
             queue.done(attempt, placed)
-            spent += time.perf_counter() - start
+            spent += clock() - start
             popped.append(attempt.job)
         for job in popped:
             if count is not None:
@@ -130,12 +129,12 @@ def counts(waiting: int) -> tuple[Round, Round]:
 
         def round_() -> float:
             count = ledger.queues.count
-            start = time.perf_counter()
+            start = clock()
             for record in records:
                 count(record, +1)
             for record in records:
                 count(record, -1)
-            return (time.perf_counter() - start) / (2 * COUNTS)
+            return (clock() - start) / (2 * COUNTS)
 
         return round_
 

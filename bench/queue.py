@@ -5,12 +5,11 @@ of ten workloads, which are refused for want of room.
 """
 
 import itertools
-import time
 from collections.abc import Callable
 
 from bench import objects
 from bench.cluster import BenchError, mixture
-from bench.measure import Round
+from bench.measure import Round, clock
 from kubenexus.api.codec import decode_pod
 from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.cluster_events import ClusterEvent
@@ -69,13 +68,13 @@ def churn(calls: int, waiting: int = WAITING) -> Round:
     def round_() -> float:
         queue, jobs = crowd.queue, crowd.jobs(calls, welcome=True)
         placements = {job.key: placement(job) for job in jobs}
-        start = time.perf_counter()
+        start = clock()
         for job in jobs:
             queue.add(job)
         queue.tick()
         while (attempt := queue.pop()) is not None:
             queue.done(attempt, placements[attempt.job.key])
-        spent = time.perf_counter() - start
+        spent = clock() - start
         if len(queue) != waiting:
             raise BenchError(f"{len(queue)} jobs are left of {waiting}")
         return spent / calls
@@ -89,11 +88,11 @@ def newcomer(calls: int, waiting: int = WAITING) -> Round:
 
     def round_() -> float:
         queue, jobs = crowd.queue, crowd.jobs(calls)
-        start = time.perf_counter()
+        start = clock()
         for job in jobs:
             queue.add(job)
         attempt = queue.pop()
-        spent = time.perf_counter() - start
+        spent = clock() - start
         if attempt is not None or queue.pending(QueueState.UNSCHEDULABLE).jobs != waiting + calls:
             raise BenchError("a job was tried whose kind is refused")
         for job in jobs:
@@ -111,10 +110,10 @@ def event(calls: int, waiting: int = WAITING) -> Round:
         spent = 0.0
         for _ in range(calls):
             crowd.clock.advance(_PAUSE)
-            start = time.perf_counter()
+            start = clock()
             crowd.queue.on_event(crowd.left)
             tried = crowd.refuse_all()
-            spent += time.perf_counter() - start
+            spent += clock() - start
             if tried != WORKLOADS:
                 raise BenchError(f"{tried} jobs were tried, of {WORKLOADS} kinds")
         return spent / calls
