@@ -98,11 +98,10 @@ class QueueNode:
             filled = max([used.get(name, 0) / amount for name, amount in guaranteed.items() if amount], default=1.0)
             if filled < 1.0:
                 return Share(GUARANTEED, filled)
-        borrowed = 0.0
-        for name, amount in used.items():
-            total = totals.get(name, 0.0)
-            if total:
-                borrowed = max(borrowed, (amount - guaranteed.get(name, 0)) / total)
+        parts = [
+            (amount - guaranteed.get(name, 0)) / totals[name] for name, amount in used.items() if totals.get(name, 0.0)
+        ]
+        borrowed = max(0.0, *parts) if parts else 0.0
         for name, before in self.past.items():
             total = totals.get(name, 0.0)
             if total:

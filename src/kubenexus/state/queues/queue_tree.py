@@ -261,10 +261,12 @@ class QueueTree:
         return self.root if found is None else found
 
     def refresh_shares(self, nodes: Iterable[QueueNode]) -> None:
-        """Computes the shares of these queues and of all above them."""
+        """Computes the shares of these queues and of all above them; the root has no siblings."""
         for each in nodes:
-            for node in each.path():
+            node = each
+            while node.parent is not None:
                 node.current = node.share(self.totals)
+                node = node.parent
 
     def refresh_all_shares(self) -> None:
         for node in self._queues.values():
