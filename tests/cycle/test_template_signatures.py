@@ -17,6 +17,7 @@ from kubenexus.plugins import profile_plugins, shipped_profile
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
+from tests.api.numa.builders import a_numa_pod, an_nrt, guaranteed
 
 PLUGINS = profile_plugins(shipped_profile())
 TEXTS: dict[str, tuple[str, ...]] = {
@@ -132,6 +133,16 @@ def test_a_namespace_with_another_tier_is_another_variant() -> None:
     before = variant_of(pod, ledger.nodes)
     ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name="gold", labels={tenant.TIER.key: "silver"})))
     assert variant_of(pod, ledger.nodes) != before
+
+
+def test_a_template_is_signed_again_once_a_node_reports_its_numa_nodes() -> None:
+    ledger, cache = a_cluster(), ClassCache(PLUGINS)
+    pod = a_numa_pod(guaranteed("main", "2"))
+    assert "NUMATopology" not in cache.make_class(pod, ledger.nodes).signed
+    ledger.upsert_node_topology(an_nrt([{"cpu": (8, 8, 8)}], name="na"))
+    ledger.read_devices()
+    assert dict(cache.make_class(pod, ledger.nodes).signed) == signed_by_each(pod, ledger)
+    assert "NUMATopology" in cache.make_class(pod, ledger.nodes).signed
 
 
 def test_long_texts_are_not_remembered() -> None:

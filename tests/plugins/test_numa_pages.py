@@ -6,7 +6,8 @@ from pathlib import Path
 from kubenexus.config import load
 from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN, OWN_ORDER
-from kubenexus.plugins.numa.plugin import NO_ALIGNMENT, NO_ROOM, NOT_KEPT, NUMATopology
+from kubenexus.plugins.numa.plugin import NUMATopology
+from kubenexus.plugins.numa.reasons import NO_ALIGNMENT, NO_ROOM, NOT_KEPT
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugins" / "numatopology.md"
 

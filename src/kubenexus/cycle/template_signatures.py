@@ -1,8 +1,9 @@
 """What plugins sign for the pods of one template, remembered.
 
 A plugin with `signs_template = True` signs only what pods of one template have in common: their spec, the kinds of
-their owners, their tenant, the resources that device classes back, and labels and annotations with keys of the
-registry. So it is called for the first of them, and a dozen such plugins cost as much for each further pod as one.
+their owners, their tenant, the resources that device classes back, whether nodes report NUMA nodes, and labels and
+annotations with keys of the registry. So it is called for the first of them, and a dozen such plugins cost as much for
+each further pod as one.
 """
 
 from typing import Any, Final
@@ -89,7 +90,8 @@ def variant_of(pod: Pod, columns: NodeColumns) -> Any:
     on_gpu_nodes = demand is not None and demand.on_gpu_nodes
     states_tier = demand is not None and columns.tenants.states_tier(pod)
     tenant = columns.tenants.of(pod)
-    return tenant, labels, annotations, own, columns.device_class_resources, on_gpu_nodes, states_tier
+    resources, numa = columns.device_class_resources, columns.numa.any
+    return tenant, labels, annotations, own, resources, on_gpu_nodes, states_tier, numa
 
 
 def _owner(owner: OwnerReference) -> tuple[str, str, bool]:

@@ -22,8 +22,9 @@ Optional attributes, of the class or the instance:
     supports_one_node   True: `filter` and `score` also take a `OneNode`, a single row as plain numbers
     default_score       with `sign`: the raw score on every node for pods that it returns None for
     signs_template      with `sign`, for built-in plugins only: True: it reads the pod's spec, the kinds of its owners,
-                        its tenant, and labels and annotations with keys of the registry alone. The runtime calls it
-                        once for all pods of a template (`cycle.template_signatures`)
+                        its tenant, labels and annotations with keys of the registry, and whether nodes report NUMA
+                        nodes, but nothing else. The runtime calls it once for all pods of a template
+                        (`cycle.template_signatures`)
     volumes_only        with `sign`: True: the runtime calls it only for pods that mount a claim or a disk
     depends_on_owners   True: `filter` may refuse a node because of the Services and controllers that select the pod.
                         The queue then signs waiting pods again when those change

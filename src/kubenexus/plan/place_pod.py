@@ -171,7 +171,8 @@ class PodPlacer:
                 answer = checked_assignment(answer, plugin.name)
             if isinstance(answer, Verdict):
                 return answer
-            taken = answer if taken is NO_ASSIGNMENT else taken + answer
+            if answer is not NO_ASSIGNMENT:
+                taken = answer if taken is NO_ASSIGNMENT else taken + answer
         return taken
 
 

@@ -11,7 +11,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import NodeVerdict
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins import profile_plugins, shipped_profile
-from kubenexus.plugins.numa.plugin import KEPT
+from kubenexus.plugins.numa.reasons import KEPT
 from kubenexus.sim.kubelets.numa_kubelet import NumaKubelet, a_machine
 from kubenexus.state.numa.holdings import zones_of
 from kubenexus.state.view import Nodes, OneNode

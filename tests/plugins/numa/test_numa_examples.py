@@ -12,7 +12,7 @@ from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, list_call
-from kubenexus.plugins.numa.plugin import NO_ALIGNMENT
+from kubenexus.plugins.numa.reasons import NO_ALIGNMENT
 from kubenexus.sim.apiserver.serving import ServingOptions
 from kubenexus.sim.embedded_cluster import EmbeddedCluster, EmbeddedClusterSpec, open_embedded_cluster
 from kubenexus.sim.kubelets.agents import AgentSettings

@@ -4,7 +4,7 @@ from typing import Final
 
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.plugins.numa.alignment import ContainerRule
+from kubenexus.plugins.numa.alignment import FITS, ContainerRule
 from kubenexus.plugins.numa.own_policy import PolicyRule
 from kubenexus.plugins.numa.request import (
     ISOLATED,
@@ -20,33 +20,40 @@ from kubenexus.plugins.numa.request import (
 )
 from kubenexus.plugins.numa.room import ContainerRoom, PolicyRoom
 from kubenexus.plugins.numa.score_rule import ScoreRule
-from kubenexus.plugins.numa.state_memo import StateMemo
+from kubenexus.plugins.numa.state_memo import BestMemo, StateMemo
+from kubenexus.state.numa.zone_states import ZoneStates
 
+_RULES: Final = (NAME, "rules")
 _POLICIES: Final = frozenset({SINGLE, RESTRICTED, ISOLATED})
 
 
 class ContainerRules:
-    """One container that wants something. `alone` is a pod that has only this one."""
+    """One container that wants something. `alone` is a pod that has only this one. `sufficient` are the bits with which
+    a single NUMA node has the container."""
 
-    __slots__ = ("alone", "bits", "decided", "demand", "room")
+    __slots__ = ("alone", "bits", "decided", "demand", "room", "sufficient")
 
     def __init__(self, demand: ContainerDemand, alone: PodDemand) -> None:
         self.demand, self.alone = demand, alone
         rule = ContainerRule(demand)
         self.decided = rule.decided
+        self.sufficient = rule.decided | FITS
         self.bits = StateMemo(rule)
         self.room = StateMemo(ContainerRoom(demand))
 
 
 class ClassRules:
-    """A class. `simple`: it has one container, so that what is judged of the container holds for the pod."""
+    """A class. `simple`: it has one container, so that what is judged of the container holds for the pod. `quick`: the
+    NUMA node with the most points may decide about a row (`best`)."""
 
     __slots__ = (
+        "best",
         "containers",
         "demand",
         "own",
         "policy",
         "policy_room",
+        "quick",
         "request",
         "score",
         "scored",
@@ -63,11 +70,25 @@ class ClassRules:
         self.policy = StateMemo(PolicyRule(request, wanted))
         self.policy_room = StateMemo(PolicyRoom(request, wanted))
         self.score = StateMemo(ScoreRule(request, wanted))
+        self.quick = self.scored and request.policy not in (RESTRICTED, ISOLATED)
+        self.best = BestMemo(self._quick_number)
+
+    def _quick_number(self, states: ZoneStates, code: int) -> int:
+        """Returns twice the points of a NUMA node, and one more if it has all that each container wants by itself. Then
+        it decides about the row: no other one has to be looked at. 0 if it does not fit the pod as a whole."""
+        one = [code]
+        points = self.score.row(states, one)[0]
+        if points < 0:
+            return 0
+        for each in self.containers:
+            if each.bits.row(states, one)[0] & each.sufficient != each.sufficient:
+                return 2 * points
+        return 2 * points + 1
 
 
 def rules_of(pod: PodClass) -> ClassRules:
     """Returns the rules of a class, made at the first call."""
-    return pod.cached((NAME, "rules"), lambda: ClassRules(request_of(pod), demand_of(pod), wanted_by(pod)))
+    return pod.cached(_RULES, lambda: ClassRules(request_of(pod), demand_of(pod), wanted_by(pod)))
 
 
 def _alone(demand: PodDemand | None) -> list[PodDemand]:

@@ -69,7 +69,7 @@ def judge_one(rules: ClassRules, numa: NumaColumns, row: int, here: RowNuma) -> 
         elif not bits & FITS:
             unaligned = True
         else:
-            lacking |= _one_lacks(each.demand, here)
+            lacking |= lacks_totals(each.demand, here)
     return Refusals(unaligned, lacking and not unaligned, rules.own and _one_broken(rules, numa, codes))
 
 
@@ -136,7 +136,8 @@ def _lacks(demand: ContainerDemand, numa: NumaColumns, where: Any) -> Any:
     return lacks
 
 
-def _one_lacks(demand: ContainerDemand, here: RowNuma) -> bool:
+def lacks_totals(demand: ContainerDemand, here: RowNuma) -> bool:
+    """Returns whether a row has too little in all."""
     totals = here.totals
     if demand.cpus and (
         totals.cpus < demand.cpus or totals.whole_cores < demand.cpus or demand.cpus % here.frame.threads

@@ -17,7 +17,7 @@ Score: the points of the best NUMA node (`points.py`); 50 on nodes without a rep
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +25,20 @@ from kubenexus.api.core import Pod
 from kubenexus.api.numa.pod_demand import PodDemand
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
-from kubenexus.framework.extension_points import AS_IS, Depends
+from kubenexus.framework.extension_points import AS_IS, Depends, Plugin
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
-from kubenexus.plugins.numa.class_rules import ClassRules, rules_of
+from kubenexus.framework.verdict import Code, NodeVerdict, Verdict
+from kubenexus.plugins.numa.class_rules import rules_of
+from kubenexus.plugins.numa.combined import UNKNOWN, CombinedNumaRule, reasons_against
 from kubenexus.plugins.numa.gang_capacity import members_by_row, surely_admitted
-from kubenexus.plugins.numa.judging import judge_one, judge_rows, score_one, score_rows
-from kubenexus.plugins.numa.keeping_off import all_keep_off, kept_off_rows, one_is_kept_off
+from kubenexus.plugins.numa.judging import judge_rows, score_one, score_rows
+from kubenexus.plugins.numa.keeping_off import all_keep_off, kept_off_rows
+from kubenexus.plugins.numa.reasons import KEPT, NO_ALIGNMENT, REASONS
 from kubenexus.plugins.numa.request import NAME, numa_request
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.numa.columns import NumaColumns, RowNuma
 from kubenexus.state.view import Nodes, OneNode
-
-NO_ALIGNMENT: Final = Reason("node(s) didn't have NUMA nodes that the kubelet could align the pod on")
-NO_ROOM: Final = Reason("node(s) didn't have the exclusive CPUs, memory or devices on their NUMA nodes")
-NOT_KEPT: Final = Reason("node(s) couldn't keep the pod's NUMA policy")
-KEPT: Final = Reason("node(s) would have put the pod on a NUMA node that pods keep for themselves")
-UNKNOWN: Final = 50
 
 
 class NUMATopology:
@@ -57,11 +53,8 @@ class NUMATopology:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def sign_template(self, pod: Pod, nodes: NodeColumns) -> Any:
-        return numa_request(pod)
-
-    def sign_pod(self, pod: Pod, nodes: NodeColumns, template: Any) -> Any:
-        return template if nodes.numa.any else None
+    def combine(self, others: Mapping[str, Plugin]) -> CombinedNumaRule:
+        return CombinedNumaRule()
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         return numa_request(pod) if nodes.numa.any else None
@@ -72,28 +65,16 @@ class NUMATopology:
         rules, numa = rules_of(pod), nodes.columns.numa
         if isinstance(nodes, OneNode):
             here = numa.of_row(nodes.row)
-            if here is None:
-                return
-            found = judge_one(rules, numa, nodes.row, here)
-        elif not numa.any:
+            for reason in () if here is None else reasons_against(rules, numa, nodes.row, here):
+                verdict.reject(True, reason)
             return
-        else:
-            found = judge_rows(rules, nodes)
-        verdict.reject(found.unaligned, NO_ALIGNMENT)
-        verdict.reject(found.lacking, NO_ROOM)
-        verdict.reject(found.broken, NOT_KEPT)
-        self._keep_off(rules, nodes, verdict)
-
-    def _keep_off(self, rules: ClassRules, nodes: Nodes, verdict: NodeVerdict) -> None:
-        numa = nodes.columns.numa
-        if isinstance(nodes, OneNode):
-            here = numa.of_row(nodes.row)
-            if here is not None and one_is_kept_off(rules, numa, nodes.row, here):
-                verdict.reject(True, KEPT)
+        if not numa.any:
             return
-        refused = kept_off_rows(rules, nodes)
-        if refused is not None:
-            verdict.reject(refused & (numa.layouts[nodes.where] >= 0), KEPT)
+        for refused, reason in zip(judge_rows(rules, nodes), REASONS, strict=True):
+            verdict.reject(refused, reason)
+        kept_off = kept_off_rows(rules, nodes)
+        if kept_off is not None:
+            verdict.reject(kept_off & (numa.layouts[nodes.where] >= 0), KEPT)
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         if rules_of(pod).simple:

@@ -50,6 +50,7 @@ class RowNuma(msgspec.Struct):
     holdings: dict[str, Holding]
     kept: dict[str, int] = {}
     totals: RowTotals = RowTotals(0, 0, {})
+    codes: list[int] = []  # the states of its NUMA nodes, as in the columns
 
 
 class _Answer(NamedTuple):
@@ -285,10 +286,9 @@ class NumaColumns:
     # --- columns --------------------------------------------------------------------------------------------------
 
     def codes_of(self, row: int) -> list[int]:
-        """Returns the states of a row's NUMA nodes."""
+        """Returns the states of a row's NUMA nodes. The caller must not change the list."""
         here = self._rows.get(row)
-        codes: list[int] = [] if here is None else self.codes[: len(here.frame.zones), row].tolist()
-        return codes
+        return [] if here is None else here.codes
 
     def free_devices(self, resource: str) -> Amounts | None:
         """Returns how many devices of a resource are free on each row; None if no row reports any."""
@@ -335,7 +335,7 @@ class NumaColumns:
     def _write(self, row: int) -> None:
         """Counts a row again, and writes its states and totals into the columns."""
         here, states = self._rows[row], self.states
-        codes = [states.code(state) for state in here.frame.states(here.usage)]
+        codes = here.codes = [states.code(state) for state in here.frame.states(here.usage)]
         here.totals = totals = here.frame.totals(here.usage)
         keeping = [each for each in here.holdings.values() if each.kept_from]
         if keeping or here.kept:
@@ -361,6 +361,8 @@ class NumaColumns:
     def _forget_states(self) -> None:
         """Forgets states that no row has any more. Each placement may make a new one: memory has many amounts."""
         self.codes = self.states.keep(self.codes)[self.codes]
+        for row, here in self._rows.items():
+            here.codes = self.codes[: len(here.codes), row].tolist()
 
     def _has_columns(self, resource: str) -> bool:
         """Returns whether a resource is counted. Nodes may report any names; further ones are not predicted."""

@@ -40,6 +40,11 @@ class KeptZones:
         for key, zones in now.items():
             self._rows.setdefault(key, {})[row] = zones
 
+    @property
+    def any(self) -> bool:
+        """Whether any pod keeps NUMA nodes for itself."""
+        return bool(self._rows)
+
     def any_from(self, keys: Iterable[str]) -> bool:
         """Returns whether any row has NUMA nodes that are kept from pods with these keys."""
         return bool(self._rows) and any(key in self._rows for key in keys)
