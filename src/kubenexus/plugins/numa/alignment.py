@@ -85,21 +85,38 @@ class ContainerRule:
             if self.memory and not here and aligned:
                 fits = False
         if self.devices:
-            listed = {resource: (total, free) for resource, total, free in state.devices}
-            for number, (resource, wanted) in enumerate(self.devices):
-                found = listed.get(resource) if aligned else None
-                if found is None or not widens or found[0] >= wanted:
-                    bits |= _FIRST_DEVICE << number
-                if found is not None and (found[1] < wanted or not found[0]):
-                    fits = False
+            bits |= self._enough_devices(state, widens)
+            fits = fits and (not aligned or self._has_devices(state))
         return bits | FITS if fits else bits
 
+    def _enough_devices(self, state: ZoneState, widens: bool) -> int:
+        """Returns the bits of the devices that the empty NUMA node has enough of."""
+        bits, bit = 0, _FIRST_DEVICE
+        for resource, wanted in self.devices:
+            bits |= bit
+            for name, total, _ in state.devices if widens else ():
+                if name == resource and total < wanted:
+                    bits &= ~bit
+            bit <<= 1
+        return bits
+
+    def _has_devices(self, state: ZoneState) -> bool:
+        for resource, wanted in self.devices:
+            for name, total, free in state.devices:
+                if name == resource and (free < wanted or not total):
+                    return False
+        return True
+
     def _has_memory(self, state: ZoneState) -> bool:
-        listed = {kind: (total, free) for kind, total, free in state.memory}
-        for kind, size in self.memory or ():
-            total, free = listed.get(kind, (0, 0))
-            if free < size or total < size:
-                return False
+        for wanted, size in self.memory or ():
+            for kind, total, free in state.memory:
+                if kind == wanted:
+                    if free < size or total < size:
+                        return False
+                    break
+            else:
+                if size > 0:
+                    return False
         return True
 
 

@@ -1,6 +1,8 @@
 """What a pod class asks of NUMA nodes, with what is known of it for each state of a NUMA node."""
 
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from kubenexus.api.numa.pod_demand import ContainerDemand, PodDemand
 from kubenexus.framework.pod_class import PodClass
@@ -21,7 +23,7 @@ from kubenexus.plugins.numa.request import (
 from kubenexus.plugins.numa.room import ContainerRoom, PolicyRoom
 from kubenexus.plugins.numa.score_rule import ScoreRule
 from kubenexus.plugins.numa.state_memo import BestMemo, StateMemo
-from kubenexus.state.numa.zone_states import ZoneStates
+from kubenexus.state.numa.zone_states import ZoneState, ZoneStates
 
 _RULES: Final = (NAME, "rules")
 _POLICIES: Final = frozenset({SINGLE, RESTRICTED, ISOLATED})
@@ -31,14 +33,14 @@ class ContainerRules:
     """One container that wants something. `alone` is a pod that has only this one. `sufficient` are the bits with which
     a single NUMA node has the container."""
 
-    __slots__ = ("alone", "bits", "decided", "demand", "room", "sufficient")
+    __slots__ = ("alone", "bits", "decided", "demand", "room", "rule", "sufficient")
 
     def __init__(self, demand: ContainerDemand, alone: PodDemand) -> None:
         self.demand, self.alone = demand, alone
-        rule = ContainerRule(demand)
-        self.decided = rule.decided
-        self.sufficient = rule.decided | FITS
-        self.bits = StateMemo(rule)
+        self.rule = ContainerRule(demand)
+        self.decided = self.rule.decided
+        self.sufficient = self.decided | FITS
+        self.bits = StateMemo(self.rule)
         self.room = StateMemo(ContainerRoom(demand))
 
 
@@ -47,6 +49,7 @@ class ClassRules:
     NUMA node with the most points may decide about a row (`best`)."""
 
     __slots__ = (
+        "_score_rule",
         "best",
         "containers",
         "demand",
@@ -69,19 +72,29 @@ class ClassRules:
         self.simple = demand is None or (len(demand.containers) == 1 and not demand.containers[0].init)
         self.policy = StateMemo(PolicyRule(request, wanted))
         self.policy_room = StateMemo(PolicyRoom(request, wanted))
-        self.score = StateMemo(ScoreRule(request, wanted))
+        self._score_rule = ScoreRule(request, wanted)
+        self.score = StateMemo(self._score_rule)
         self.quick = self.scored and request.policy not in (RESTRICTED, ISOLATED)
-        self.best = BestMemo(self._quick_number)
+        self.best = BestMemo(self._quick_numbers, self._quick_number)
 
-    def _quick_number(self, states: ZoneStates, code: int) -> int:
-        """Returns twice the points of a NUMA node, and one more if it has all that each container wants by itself. Then
-        it decides about the row: no other one has to be looked at. 0 if it does not fit the pod as a whole."""
-        one = [code]
-        points = self.score.row(states, one)[0]
+    def _quick_numbers(self, states: ZoneStates) -> Any:
+        """Returns twice the points of each NUMA node, and one more if it has all that each container wants by itself:
+        then it decides about its row, and no other one has to be looked at. 0 if it does not fit the pod as a whole."""
+        points, known = self.score.known(states)
+        sufficient = points >= 0
+        for each in self.containers:
+            bits, of_each = each.bits.known(states)
+            sufficient &= (bits & each.sufficient) == each.sufficient
+            known &= of_each
+        return np.where(known, 2 * np.maximum(points, 0) + sufficient, -1)
+
+    def _quick_number(self, state: ZoneState, states: ZoneStates) -> int:
+        """The same for one state."""
+        points = self._score_rule.one(state, states)
         if points < 0:
             return 0
         for each in self.containers:
-            if each.bits.row(states, one)[0] & each.sufficient != each.sufficient:
+            if each.rule.one(state, states) & each.sufficient != each.sufficient:
                 return 2 * points
         return 2 * points + 1
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kubenexus.plugins.numa.own_policy import MEMORY, allowed, amounts, amounts_of_one
+from kubenexus.plugins.numa.own_policy import MEMORY, allowed, amounts
 from kubenexus.plugins.numa.points import (
     ALONE,
     BEST_FREE,
@@ -34,6 +34,7 @@ from kubenexus.plugins.numa.points import (
 from kubenexus.plugins.numa.request import USUAL_WEIGHT, NumaRequest, Wanted, is_intensive
 from kubenexus.state.numa.zone_states import ZoneState, ZoneStates
 
+_MAX_DISTANCES: Final = 256  # sums of distances; machines of one kind have one or two
 UNFIT: Final = -1  # the score where it does not fit
 _SCALE: Final = (100 - LEAST_FITTING) / 100  # points of a node's score for each point of a NUMA node
 _FIT: Final = WEIGHTS.fit * _SCALE
@@ -55,6 +56,7 @@ class ScoreRule:
     def __init__(self, request: NumaRequest, wanted: Wanted) -> None:
         self.request, self.wanted = request, wanted
         self.intensive = is_intensive(request, wanted)
+        self._best_uses: dict[tuple[int, int], float] = {}
 
     def many(self, states: ZoneStates, codes: Any) -> Any:
         request, wanted = self.request, self.wanted
@@ -99,40 +101,55 @@ class ScoreRule:
 
     def one(self, state: ZoneState, states: ZoneStates) -> int:
         """The same for one state."""
-        request, wanted = self.request, self.wanted
-        if state.id in request.avoided:
+        request, wanted, kubelet = self.request, self.wanted, states.kinds[state.kind][1]
+        if state.id in request.avoided or (state.free_cpus < wanted.cores and kubelet.static_cpus):
             return UNFIT
-        for number, _, left in amounts_of_one(wanted, state, states):
-            if left < number:
-                return UNFIT
-        total, free = next(((total, free) for kind, total, free in state.memory if kind == MEMORY), (0, 0))
+        total = free = 0
+        for kind, of_kind, left in state.memory:
+            if kind == MEMORY:
+                total, free = of_kind, left
+                if left < wanted.memory and kubelet.static_memory:
+                    return UNFIT
+        devices = self._devices_of_one(state) if wanted.devices else 0
+        if devices < 0:
+            return UNFIT
         cpu = (OF_CPU if total else 100) / state.all_cpus * _FIT if state.all_cpus else 0.0
         byte = OF_MEMORY / total * _FIT if total else 0.0
         balance = state.free_cpus * cpu + free * byte - _BEST_FREE
         off = abs(balance - cpu * wanted.cores - byte * wanted.memory)
         if state.id in request.preferred:
             off = max((off - _LEEWAY) * PREFERRED - _GRACE, 0) + _LEEWAY
-        most = node_points(_BASE + WEIGHTS.distance * self._distance(state, states))
+        alike = states.kinds[state.kind][0], state.apart
+        most = self._best_uses.get(alike)
+        if most is None:
+            most = self._best_use(*alike)
         if self.intensive and total and state.bandwidth:
             most += (max(100 - 100 * wanted.memory / total, 0) - NEUTRAL) * _BANDWIDTH
         points = min(most + _LEEWAY - off, most)
-        if wanted.devices and self._has_devices(state):
-            points += _DEVICES
-        return int(min(points, _HIGHEST))
+        return int(min(points + devices, _HIGHEST))
 
-    def _distance(self, state: ZoneState, states: ZoneStates) -> float:
-        zones = states.kinds[state.kind][0]
-        if zones < 2:
-            return ALONE
-        return min(max(100 - (state.apart / (zones - 1) - 10) * 5 * self.request.weight / 50, 0), 100)
+    def _devices_of_one(self, state: ZoneState) -> float:
+        """Returns the points for a device resource that the pod wants and that is on NUMA nodes; UNFIT if there are too
+        few of one."""
+        points = 0.0
+        for resource, number in self.wanted.devices:
+            for name, _, left in state.devices:
+                if name == resource:
+                    if left < number:
+                        return UNFIT
+                    points = _DEVICES
+        return points
 
-    def _has_devices(self, state: ZoneState) -> bool:
-        """Returns whether a device resource that the pod wants is on NUMA nodes."""
-        listed = [name for name, _, _ in state.devices]
-        for resource, _ in self.wanted.devices:  # noqa: SIM110  # a generator takes longer
-            if resource in listed:
-                return True
-        return False
+    def _best_use(self, zones: int, apart: int) -> float:
+        """Returns the score of the best use of a NUMA node with as many others that are so far apart."""
+        distance: float = ALONE
+        if zones > 1:
+            distance = min(max(100 - (apart / (zones - 1) - 10) * 5 * self.request.weight / 50, 0), 100)
+        if len(self._best_uses) >= _MAX_DISTANCES:
+            self._best_uses.clear()
+        most: float = node_points(_BASE + WEIGHTS.distance * distance)
+        self._best_uses[zones, apart] = most
+        return most
 
 
 def _cpu_points(states: ZoneStates, codes: Any) -> Any:

@@ -29,13 +29,15 @@ class Rule(Protocol):
 
 
 class BestMemo:
-    """The numbers of a few states at a time, of which a row has the largest: for a row that changed. `compute` returns
-    the number of a state, which is not negative and below 2 ** 14."""
+    """Numbers of states of which a row has the largest: for rows that changed. They are from 0 to 2 ** 14.
 
-    __slots__ = ("_compute", "_epoch", "_values")
+    `known` returns those that follow from what other memos have, by code, and a negative number where they do not.
+    """
 
-    def __init__(self, compute: Callable[[ZoneStates, int], int]) -> None:
-        self._compute = compute
+    __slots__ = ("_epoch", "_known", "_one", "_values")
+
+    def __init__(self, known: Callable[[ZoneStates], Any], one: Callable[[ZoneState, ZoneStates], int]) -> None:
+        self._known, self._one = known, one
         self._epoch = -1
         self._values = array("h")  # not of NumPy: an item takes a third of the time
 
@@ -48,13 +50,15 @@ class BestMemo:
         if best == _NOT_YET:
             for code in codes:
                 if values[code] == _NOT_YET:
-                    values[code] = self._compute(states, code)
+                    values[code] = self._one(states.states[code], states)
             best = max([values[code] for code in codes])
         return best
 
     def _stretch(self, states: ZoneStates) -> "array[int]":
         if self._epoch != states.epoch:
-            self._epoch, self._values = states.epoch, array("h")
+            known = self._known(states)
+            found = np.where(known < 0, _NOT_YET, known).astype(np.int16)
+            self._epoch, self._values = states.epoch, array("h", found.tobytes())
         more = len(states.states) + len(states.states) // 2 + 64 - len(self._values)
         self._values.extend(array("h", [_NOT_YET]) * more)
         return self._values
@@ -69,6 +73,11 @@ class StateMemo:
         self._rule = rule
         self._epoch = -1
         self._values: NDArray[np.int16] = np.zeros(0, np.int16)
+
+    def known(self, states: ZoneStates) -> tuple[Any, Any]:
+        """Returns the numbers by code, and for which of them one is known."""
+        values = self._up_to_date(states)[: len(states)]
+        return values, values != _UNKNOWN
 
     def row(self, states: ZoneStates, codes: list[int]) -> list[int]:
         """Returns the numbers of the NUMA nodes of one row."""

@@ -29,6 +29,7 @@ class KeptZones:
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, int]] = {}
+        self.any = False  # whether any pod keeps NUMA nodes for itself
 
     def set(self, row: int, before: Mapping[str, int], now: Mapping[str, int]) -> None:
         """Replaces what pods keep on a row."""
@@ -39,15 +40,11 @@ class KeptZones:
                 del self._rows[key]
         for key, zones in now.items():
             self._rows.setdefault(key, {})[row] = zones
-
-    @property
-    def any(self) -> bool:
-        """Whether any pod keeps NUMA nodes for itself."""
-        return bool(self._rows)
+        self.any = bool(self._rows)
 
     def any_from(self, keys: Iterable[str]) -> bool:
         """Returns whether any row has NUMA nodes that are kept from pods with these keys."""
-        return bool(self._rows) and any(key in self._rows for key in keys)
+        return self.any and any(key in self._rows for key in keys)
 
     def of_row(self, row: int, keys: Iterable[str]) -> int:
         """Returns the NUMA nodes of a row that are kept from pods with these keys."""
