@@ -363,7 +363,7 @@ class Ledger(KeptCapacity):
         row = self.nodes.row_of.get(node)
         if row is None:
             return "no_report"
-        self.nodes.node_changes.record(row)
+        self.nodes.usage_changes.record(row)
         self.generation += 1
         return self.nodes.numa.contradict(row)
 

@@ -53,3 +53,18 @@ class NodeResourceTopology(ApiObject):
     topology_policies: list[str] = []
     zones: list[Zone] = []
     attributes: list[TopologyAttribute] = []
+
+
+def same_devices(one: NodeResourceTopology, other: NodeResourceTopology) -> bool:
+    """Returns whether two reports have the same zones with as many devices: the devices of the node are the same by
+    both. What is in use of them may differ."""
+    if len(one.zones) != len(other.zones) or len(one.zones) > MAX_ZONES:
+        return False
+    for first, second in zip(one.zones, other.zones, strict=True):
+        if first.name != second.name or first.type != second.type or _devices(first) != _devices(second):
+            return False
+    return True
+
+
+def _devices(zone: Zone) -> list[tuple[str, QuantityText]]:
+    return [(each.name, each.capacity) for each in zone.resources if "/" in each.name]

@@ -46,16 +46,22 @@ def listed(demand: PodDemand, admission: Admission) -> tuple[Allocation, ...]:
 
 def deduct(machine: Machine, left: Amounts, allocation: Allocation) -> bool:
     """Takes an allocation off the amounts that are left to explain. Returns False if it is too much."""
-    for zone, cpus in enumerate(machine.cpus.numa):
-        left["cpu"][zone] -= (cpus & allocation.cpus).bit_count()
+    if allocation.cpus:
+        _subtract(left["cpu"], [(cpus & allocation.cpus).bit_count() for cpus in machine.cpus.numa])
     for resource, chosen in allocation.devices.items():
-        for zone, number in enumerate(_by_zone(machine, resource, chosen)):
-            left[resource][zone] -= number
+        if chosen:
+            _subtract(left[resource], _by_zone(machine, resource, chosen))
     for block in allocation.memory:
         size = take_off(left[block.type], members(block.zones), block.size) if block.type in left else block.size
         if size:
             return False
-    return all(amount >= 0 for amounts in left.values() for amount in amounts)
+    # No generators: a report has this checked for each pod of its node.
+    return min([min(amounts) for amounts in left.values()]) >= 0
+
+
+def _subtract(row: list[int], numbers: Sequence[int]) -> None:
+    for zone, number in enumerate(numbers):
+        row[zone] -= number
 
 
 def take_off(row: list[int], zones: Sequence[int], amount: int) -> int:
@@ -129,6 +135,8 @@ class _Replay:
 
 
 def _by_zone(machine: Machine, resource: str, chosen: int) -> list[int]:
-    devices = machine.devices[resource]
-    zones = [devices[index].numa for index in each_bit(chosen)]
-    return [sum(numa >> zone & 1 for numa in zones) for zone in range(machine.zones)]
+    devices, counts = machine.devices[resource], [0] * machine.zones
+    for index in each_bit(chosen):
+        for zone in members(devices[index].numa):
+            counts[zone] += 1
+    return counts

@@ -114,16 +114,15 @@ def reported_node(
     what the report hides, which takes up to a few milliseconds. Without `judged`, pods count as on a kubelet that
     aligns them as far as it can. `bandwidths` are those of memory in MB/s, by the number of the NUMA node.
     """
-    zones = _zones(nrt)
+    ids, zones = _zones(nrt)
     if not zones:
         return None
-    ids = tuple(zone.numa for zone in zones)
-    amounts = _read(zones)
+    amounts, distances = _read(zones), _distances(zones)
     cpus = amounts.get(CPU)
     static = cpus is not None and any(cpus.allocatable)
     memory = {kind: found for kind, found in amounts.items() if kind == MEMORY or kind.startswith("hugepages-")}
     threads = options.threads or _threads(options, cpus, pods)
-    layout, reserved, free = _cpus(cpus if static else None, len(zones), threads, _distances(zones))
+    layout, reserved, free = _cpus(cpus if static else None, len(zones), threads, distances)
     devices, free_devices = _devices(amounts, totals)
     policy, pod_scope = _policy(nrt) if judged else (BEST_EFFORT, False)
     kubelet = Kubelet(
@@ -135,9 +134,7 @@ def reported_node(
         spread_cpus=options.spread_cpus,
         static_memory=bool(memory),
     )
-    machine = Machine(
-        layout, reserved, _distances(zones), {kind: found.allocatable for kind, found in memory.items()}, devices
-    )
+    machine = Machine(layout, reserved, distances, {kind: found.allocatable for kind, found in memory.items()}, devices)
     usage = Usage(
         free,
         {kind: list(found.available) for kind, found in memory.items()},
@@ -152,14 +149,16 @@ def reported_node(
     return msgspec.structs.replace(found, usage=add_hidden(kubelet, machine, usage, pods))
 
 
-def _zones(nrt: NodeResourceTopology) -> list[Zone]:
-    """Returns the NUMA nodes in the order of their numbers; none if these are not distinct, or too many."""
+def _zones(nrt: NodeResourceTopology) -> tuple[tuple[int, ...], list[Zone]]:
+    """Returns the numbers of the NUMA nodes, ascending, and their zones; none if they are not distinct, or too many."""
     if len(nrt.zones) > MAX_ZONES:
-        return []
-    zones = sorted((zone for zone in nrt.zones if zone.numa >= 0), key=lambda zone: zone.numa)
-    if len(zones) > MAX_NUMA_NODES or len({zone.numa for zone in zones}) < len(zones):
-        return []
-    return zones
+        return (), []
+    numbers = [zone.numa for zone in nrt.zones]
+    found = {number: zone for number, zone in zip(numbers, nrt.zones, strict=True) if number >= 0}
+    if len(found) > MAX_NUMA_NODES or len(found) < len([number for number in numbers if number >= 0]):
+        return (), []
+    ids = tuple(sorted(found))
+    return ids, [found[number] for number in ids]
 
 
 def _read(zones: Sequence[Zone]) -> dict[str, _Amounts]:
@@ -167,9 +166,8 @@ def _read(zones: Sequence[Zone]) -> dict[str, _Amounts]:
     for position, zone in enumerate(zones):
         for resource in zone.resources[:_MAX_RESOURCES]:
             rows = found.setdefault(resource.name, [(0, 0, 0)] * len(zones))
-            capacity, allocatable, available = (
-                max(to_units(text), 0) for text in (resource.capacity, resource.allocatable, resource.available)
-            )
+            allocatable = max(to_units(resource.allocatable), 0)
+            capacity, available = to_units(resource.capacity), max(to_units(resource.available), 0)
             rows[position] = (max(capacity, allocatable), allocatable, min(available, allocatable))
     return {name: _Amounts(*zip(*rows, strict=True)) for name, rows in found.items()}
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from kubenexus.api.devices.device import NO_DEVICES, NodeDevices
 from kubenexus.api.devices.inventory import NodeFacts
-from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.node_resource_topology import NodeResourceTopology, same_devices
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.state.devices.sources import DeviceSources
 
@@ -20,7 +20,8 @@ class DeviceInventory:
     def __init__(self) -> None:
         self._sources = DeviceSources()
         self._devices: dict[str, NodeDevices] = {}
-        self._unread: dict[str, None] = {}  # nodes about whose devices an object changed, in order
+        # Nodes about which an object changed, in order, and whether their devices are to be read.
+        self._unread: dict[str, bool] = {}
         self._warnings: dict[str, tuple[str, ...]] = {}
 
     def of(self, node: str) -> NodeDevices:
@@ -43,8 +44,10 @@ class DeviceInventory:
 
     def set_topology(self, node: str, thing: NodeResourceTopology | None) -> None:
         """Records the NodeResourceTopology of a node, or with None that it is gone."""
+        before = self._sources.topology(node)
         if self._sources.set_topology(node, thing):
-            self._mark((node,))
+            # Reports come every few seconds, and mostly have no more in them than other amounts in use.
+            self._mark((node,), devices=before is None or thing is None or not same_devices(before, thing))
 
     def topology(self, node: str) -> NodeResourceTopology | None:
         """Returns the NodeResourceTopology of a node."""
@@ -53,8 +56,7 @@ class DeviceInventory:
     def read(self, most: int | None = None) -> Iterator[tuple[str, NodeDevices]]:
         """Yields marked nodes with their devices, at most so many, and takes their marks away."""
         for node in list(islice(self._unread, most)):
-            del self._unread[node]
-            yield node, self._sources.read(node)
+            yield node, self._sources.read(node) if self._unread.pop(node) else self.of(node)
 
     def replace(self, node: str, devices: NodeDevices) -> bool:
         """Sets the devices of a node. Returns whether they changed."""
@@ -73,5 +75,6 @@ class DeviceInventory:
         taken, self._warnings = self._warnings, {}
         return taken
 
-    def _mark(self, nodes: Iterable[str]) -> None:
-        self._unread.update(dict.fromkeys(nodes))
+    def _mark(self, nodes: Iterable[str], *, devices: bool = True) -> None:
+        for node in nodes:
+            self._unread[node] = devices or self._unread.get(node, False)

@@ -23,7 +23,7 @@ from kubenexus.api.numa.reported_node import ReportedNode
 from kubenexus.base.arrays import grow
 from kubenexus.state.numa.explaining import Explanation, explanation
 from kubenexus.state.numa.frame import PLENTY, Frame, RowTotals, make_frame
-from kubenexus.state.numa.holdings import Holding, difference, pod_name, without, zones_of
+from kubenexus.state.numa.holdings import Holding, difference, pod_name, usage_key, without, zones_of
 from kubenexus.state.numa.kept_zones import KeptZones
 from kubenexus.state.numa.zone_states import NO_ZONE, ZoneStates
 from kubenexus.state.pods import PodRecord
@@ -234,7 +234,7 @@ class NumaColumns:
     def _asked(self, here: RowNuma, usage: Usage, demand: PodDemand) -> _Answer:
         """Equal questions are answered once: equal nodes ask them, and filter, assign and the ledger in turn."""
         reported = here.reported
-        key = (id(reported.machine), here.layout, demand, _usage_key(usage))
+        key = (id(reported.machine), here.layout, demand, usage_key(usage))
         known = self._remembered.get(key)
         if known is None:
             fresh = usage.copy()
@@ -384,14 +384,4 @@ def _machine_key(machine: Machine) -> Any:
         (layout.numa, layout.sockets, layout.cores, machine.reserved, machine.distances),
         tuple(machine.memory.items()),
         tuple(machine.devices.items()),
-    )
-
-
-def _usage_key(usage: Usage) -> Any:
-    return (
-        usage.cpus,
-        tuple(tuple(amounts) for amounts in usage.memory.values()),
-        tuple(usage.groups),
-        tuple(usage.blocks),
-        tuple(usage.devices.values()),
     )

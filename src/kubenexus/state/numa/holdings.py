@@ -1,12 +1,12 @@
 """What single pods hold on the NUMA nodes of their row."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from kubenexus.api.numa.admission import Allocation
 from kubenexus.api.numa.machine import Machine, Usage, each_bit, idle, union
-from kubenexus.api.numa.pod_demand import PodDemand
 from kubenexus.api.numa.replay import Amounts, deduct, in_use
 from kubenexus.state.pods import PodRecord
 
@@ -133,9 +133,12 @@ def in_all(machine: Machine, name: str) -> int:
     return sum(1 for device in machine.devices[name] if device.healthy and device.numa)
 
 
-def lasting(pod: PodDemand, name: str) -> int:
-    """Returns what the containers want that run as long as the pod."""
-    lasting = [each for each in pod.containers if not each.leaves_for_reuse]
-    if name == "cpu":
-        return sum(each.cpus for each in lasting)
-    return sum(amount for each in lasting for of, amount in (*(each.memory or ()), *each.devices) if of == name)
+def usage_key(usage: Usage) -> Any:
+    """Returns a key that is equal for equal usages."""
+    return (
+        usage.cpus,
+        tuple([tuple(amounts) for amounts in usage.memory.values()]),
+        tuple(usage.groups),
+        tuple(usage.blocks),
+        tuple(usage.devices.values()),
+    )

@@ -13,6 +13,8 @@ from kubenexus.api.quantity import to_units
 from kubenexus.api.resource_names import is_extended
 from kubenexus.base.errors import Malformed
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.numa.columns import RowNuma
+from kubenexus.state.numa.holdings import usage_key
 from kubenexus.state.numa.uncounted import uncounted
 from kubenexus.state.pods import PodRecord, PodStage
 
@@ -61,20 +63,31 @@ class NumaReports:
     def read(
         self, node: str, nrt: NodeResourceTopology | None, devices: NodeDevices, residents: Iterable[PodRecord]
     ) -> bool:
-        """Reads the report of a node into its row, or what its labels name. Returns whether the row changed."""
+        """Reads the report of a node into its row, or what its labels name. Returns whether there is or was any."""
         row = self._nodes.row_of.get(node) if self._enabled else None
         if row is None:
             return False
-        labelled = self._labelled.get(node)
+        numa, labelled = self._nodes.numa, self._labelled.get(node)
+        before, contradicted = numa.of_row(row), row in numa.contradicted
         if nrt is not None:
             changed = self._set(row, node, nrt, residents)
         elif labelled is not None:
             changed = self._set_labelled(row, node, with_devices(labelled, devices), residents)
         else:
-            changed = self._nodes.numa.clear(row)
+            changed = numa.clear(row)
         if changed:
-            self._nodes.node_changes.record(row)
+            self._record(row, before, contradicted)
         return changed
+
+    def _record(self, row: int, before: RowNuma | None, contradicted: bool) -> None:
+        """Records what a report changed. Nodes report every few seconds, and mostly what was predicted: then no class
+        computes the row again. Another use counts like pods that came or went, not as a change of the node, which all
+        plugins and many caches look at."""
+        now = self._nodes.numa.of_row(row)
+        if before is None or now is None or not _is_same_node(before, now):
+            self._nodes.node_changes.record(row)
+        elif contradicted or before.kept != now.kept or usage_key(before.usage) != usage_key(now.usage):
+            self._nodes.usage_changes.record(row)
 
     def _set(self, row: int, node: str, nrt: NodeResourceTopology, residents: Iterable[PodRecord]) -> bool:
         wanting = [record for record in residents if record.numa is not None]
@@ -120,6 +133,13 @@ class NumaReports:
 def is_seen(record: PodRecord) -> bool:
     """Returns whether a report that arrives now probably counts a pod: its kubelet has started it."""
     return record.stage is PodStage.BOUND and record.started_at < math.inf
+
+
+def _is_same_node(before: RowNuma, now: RowNuma) -> bool:
+    """Returns whether two pictures of a row differ in nothing but what is in use."""
+    one, other = before.reported, now.reported
+    same = before.layout == now.layout and one.machine is other.machine and one.judged == other.judged
+    return same and one.ids == other.ids and one.bandwidths == other.bandwidths
 
 
 def _units(text: object) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from kubenexus.api.numa.machine import Machine, Usage
 from kubenexus.api.numa.many_nodes import devices_by_zone
 from kubenexus.api.numa.pod_demand import PodDemand
-from kubenexus.state.numa.holdings import in_all, lasting
+from kubenexus.state.numa.holdings import in_all
 
 _MAX_STEPS: Final = 4096
 Amounts = tuple[int, ...]
@@ -23,7 +23,7 @@ def uncounted(machine: Machine, report: Usage, pods: Sequence[PodDemand], starte
         return frozenset()
     names = ["cpu", *machine.memory, *machine.devices]
     in_use = tuple(in_all(machine, name) - _free(machine, report, name) for name in names)
-    wanted = [tuple(lasting(pod, name) for name in names) for pod in pods]
+    wanted = [_lasting(pod, names) for pod in pods]
     missing = tuple(sum(amounts) - used for *amounts, used in zip(*wanted, in_use, strict=True))
     if any(amount < 0 for amount in missing):
         return frozenset(range(started, len(pods)))  # it counts pods that are gone, or of which nothing is known
@@ -40,6 +40,18 @@ def _free(machine: Machine, report: Usage, name: str) -> int:
     if name in machine.memory:
         return sum(report.memory[name])
     return sum(devices_by_zone(machine, name, report.devices[name]))
+
+
+def _lasting(pod: PodDemand, names: Sequence[str]) -> Amounts:
+    """Returns what the containers want that run as long as the pod, by resource."""
+    sums = dict.fromkeys(names, 0)
+    for each in pod.containers:
+        if not each.leaves_for_reuse:
+            sums["cpu"] += each.cpus
+            for name, amount in (*(each.memory or ()), *each.devices):
+                if name in sums:
+                    sums[name] += amount
+    return tuple(sums.values())
 
 
 def _sum(wanted: Sequence[Amounts], which: frozenset[int], size: int) -> Amounts:
