@@ -77,6 +77,15 @@ def test_labels_on_some_nodes_only_are_named() -> None:
     assert "1 of 2 nodes have no label of the level rack: b" in texts
 
 
+def test_reports_of_numa_nodes_that_cannot_be_used_are_named() -> None:
+    zones = [{"name": f"node-{number}", "type": "Node"} for number in range(300)]
+    report = {"kind": "NodeResourceTopology", "apiVersion": "topology.node.k8s.io/v1alpha2", "zones": zones}
+    raw = json.dumps({"kind": "List", "items": [node("a"), node("b"), {**report, "metadata": {"name": "a"}}]}).encode()
+    (found,) = [check for check in check_cluster(read_dump(raw, "dump")) if check.name == "numa"]
+    assert found.text == "1 nodes with a NodeResourceTopology that cannot be used: a: 300 zones, of at most 256"
+    assert found.state == "warn"
+
+
 def test_an_account_without_a_namespace_is_refused() -> None:
     result = CliRunner().invoke(main, ["doctor", "--account", "x"])
     assert result.exit_code == 2

@@ -89,6 +89,50 @@ def test_nothing_is_said_for_pods_that_ask_nothing_and_nodes_that_report_nothing
     assert lines(a_numa_pod(guaranteed("main", "2")), a_ledger([a_node("n", cpu=8)])) == []
 
 
+@pytest.mark.parametrize(
+    ("zones", "problem"),
+    [
+        pytest.param([SIX] * 300, "300 zones, of at most 256", id="more zones than are read"),
+        pytest.param([SIX] * 9, "9 NUMA nodes, of at most 8", id="more NUMA nodes than a kubelet aligns"),
+        pytest.param([{"cpu": (5000, 5000, 5000)}], "5000 CPUs, of at most 4096", id="more CPUs than any machine has"),
+        pytest.param([{GPU: (600, 600, 600)}], f"600 devices of {GPU}, of at most 512", id="too many of one device"),
+        pytest.param(
+            [{f"x.io/{number}": (500, 500, 500) for number in range(5)}],
+            "more than 2048 devices",
+            id="too many devices in all",
+        ),
+        pytest.param([], "no NUMA nodes", id="no zones"),
+    ],
+)
+def test_a_report_that_tells_nothing_is_named(zones: list[dict[str, Row]], problem: str) -> None:
+    ledger = a_cluster(*zones, gpus=0)
+    assert lines(a_numa_pod(guaranteed("main", "2")), ledger) == [
+        "NUMA     n: unknown",
+        f"         its NodeResourceTopology cannot be used ({problem}): its kubelet is not predicted",
+    ]
+    ledger.upsert_node_topology(an_nrt([SIX, SIX]))
+    ledger.read_devices()
+    assert lines(a_numa_pod(guaranteed("main", "2")), ledger)[0].endswith("would get NUMA 0")
+
+
+def test_two_zones_of_one_number_tell_nothing() -> None:
+    nrt = an_nrt([SIX, SIX])
+    ledger = a_ledger([a_node("n", cpu=32)])
+    ledger.upsert_node_topology(msgspec.structs.replace(nrt, zones=[nrt.zones[0], nrt.zones[0]]))
+    ledger.read_devices()
+    assert "several zones for one NUMA node" in lines(a_numa_pod(guaranteed("main", "2")), ledger)[-1]
+
+
+def test_a_node_without_a_report_among_others_is_unknown() -> None:
+    ledger = a_ledger([a_node("n", cpu=1), a_node("other", cpu=32)])
+    ledger.upsert_node_topology(an_nrt([{"cpu": (1, 1, 1)}]))
+    ledger.read_devices()
+    assert lines(a_numa_pod(guaranteed("main", "2")), ledger) == [
+        "NUMA     other: unknown",
+        "         it has no NodeResourceTopology: its kubelet is not predicted",
+    ]
+
+
 def test_it_is_said_when_a_kubelet_has_disagreed() -> None:
     ledger = a_cluster(SIX, EIGHT)
     ledger.contradict_numa("n")

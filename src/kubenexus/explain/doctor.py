@@ -69,7 +69,7 @@ async def check_server(api: Api, account: Account, now: float) -> list[Check]:
 
 def check_cluster(dump: ClusterDump) -> list[Check]:
     """Returns what the objects of the cluster show."""
-    return [*_objects(dump), *_topology(dump), _devices(dump)]
+    return [*_objects(dump), *_topology(dump), _devices(dump), *_numa(dump)]
 
 
 def render_checks(checks: Sequence[Check]) -> str:
@@ -197,6 +197,16 @@ def _devices(dump: ClusterDump) -> Check:
         hint = "install GPU Feature Discovery, or set the labels by hand (docs/devices.md)"
         return Check("devices", WARN, f"{len(unknown)} nodes with GPUs of an unknown model: {_named(unknown)}; {hint}")
     return Check("devices", OK, f"{len(with_devices)} nodes with devices")
+
+
+def _numa(dump: ClusterDump) -> list[Check]:
+    """Which reports of NUMA nodes tell nothing: kubelets of these nodes are not predicted."""
+    nodes = dump.ledger.nodes
+    unusable = [f"{nodes.names[row]}: {why}" for row, why in sorted(nodes.numa.unusable.items())]
+    if not unusable:
+        return []
+    text = f"{len(unusable)} nodes with a NodeResourceTopology that cannot be used: {_named(unusable)}"
+    return [Check("numa", WARN, text)]
 
 
 def _named(texts: Any) -> str:

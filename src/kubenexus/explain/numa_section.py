@@ -52,13 +52,13 @@ class NumaFacts(msgspec.Struct, frozen=True, gc=False):
 
 def numa_section(pod: Pod, decision: Decision, ledger: Ledger) -> tuple[NumaFacts, ...]:
     """Returns the node that the pod goes to, or some nodes whose kubelet would refuse it; nothing if the pod asks
-    nothing of NUMA nodes or no node reports any."""
+    nothing of NUMA nodes or no node reports anything."""
     demand, columns = numa_demand(pod), ledger.nodes
-    if demand is None or not columns.numa.any:
+    if demand is None or not (columns.numa.any or columns.numa.unusable):
         return ()
     placed = [each.node for each in decision.placements if each.pod == pod.key]
     names = placed or sorted(columns.row_of)[:_LOOKED_AT]
-    found = [facts for name in names if (facts := _facts(name, demand, ledger)) is not None]
+    found = [_facts(name, demand, ledger) for name in names]
     return tuple(found) if placed else tuple(each for each in found if each.refused)[:MOST_NODES]
 
 
@@ -69,6 +69,8 @@ def render_numa(section: Iterable[NumaFacts]) -> list[str]:
         on = f"NUMA     {facts.node} ({f'{facts.policy}, {facts.scope} scope' if facts.policy else 'by its labels'})"
         if facts.refused:
             lines.append(f"{on}: {facts.refused}: {facts.why}")
+        elif not facts.zones:
+            lines.append(f"NUMA     {facts.node}: unknown")
         elif facts.gets:
             lines.append(f"{on}: would get {_numbers(facts.gets)}")
         else:
@@ -83,11 +85,11 @@ def render_numa(section: Iterable[NumaFacts]) -> list[str]:
     return lines
 
 
-def _facts(name: str, demand: PodDemand, ledger: Ledger) -> NumaFacts | None:
+def _facts(name: str, demand: PodDemand, ledger: Ledger) -> NumaFacts:
     numa, row = ledger.nodes.numa, ledger.nodes.row_of.get(name, -1)
     here = numa.of_row(row)
     if here is None:
-        return None
+        return NumaFacts(name, "", "", (), unsure=f"{_no_picture(numa, row)}: its kubelet is not predicted")
     states = [numa.states.states[code] for code in numa.codes_of(row)]
     zones = tuple(NumaNodeFacts(state.id, tuple(_amounts(state, here))) for state in states)
     if not here.reported.judged:
@@ -102,6 +104,13 @@ def _facts(name: str, demand: PodDemand, ledger: Ledger) -> NumaFacts | None:
         said.reason,
         _why(said, demand, states, here) if said.reason else "",
         _unsure(numa, row, here),
+    )
+
+
+def _no_picture(numa: NumaColumns, row: int) -> str:
+    problem = numa.unusable.get(row)
+    return (
+        "it has no NodeResourceTopology" if problem is None else f"its NodeResourceTopology cannot be used ({problem})"
     )
 
 

@@ -161,6 +161,16 @@ def _zones(nrt: NodeResourceTopology) -> tuple[tuple[int, ...], list[Zone]]:
     return ids, [found[number] for number in ids]
 
 
+def zones_problem(nrt: NodeResourceTopology) -> str:
+    """Returns why a report has no NUMA nodes that can be used."""
+    if len(nrt.zones) > MAX_ZONES:
+        return f"{len(nrt.zones)} zones, of at most {MAX_ZONES}"
+    numbers = [number for zone in nrt.zones if (number := zone.numa) >= 0]
+    if len(numbers) > len(set(numbers)):
+        return "several zones for one NUMA node"
+    return f"{len(numbers)} NUMA nodes, of at most {MAX_NUMA_NODES}" if numbers else "no NUMA nodes"
+
+
 def _read(zones: Sequence[Zone]) -> dict[str, _Amounts]:
     found: dict[str, list[tuple[int, int, int]]] = {}
     for position, zone in enumerate(zones):
@@ -220,7 +230,7 @@ def _cpus(
     if cpus is None:
         return CpuLayout((0,) * zones, _sockets((0,) * zones, distances), ()), 0, 0
     if sum(cpus.capacity) > _MAX_CPUS:
-        raise Malformed(f"{sum(cpus.capacity)} CPUs")
+        raise Malformed(f"{sum(cpus.capacity)} CPUs, of at most {_MAX_CPUS}")
     reserved = free = first = 0
     for capacity, allocatable, available in zip(cpus.capacity, cpus.allocatable, cpus.available, strict=True):
         reserved |= _row(first, capacity - allocatable)
@@ -302,4 +312,4 @@ def _unhealthy(found: _Amounts | None, number: int) -> list[Device]:
 
 def _check_number(resource: str, number: int) -> None:
     if number > _MAX_DEVICES:
-        raise Malformed(f"{number} devices of {resource[:64]}")
+        raise Malformed(f"{number} devices of {resource[:64]}, of at most {_MAX_DEVICES}")

@@ -85,6 +85,7 @@ class NumaColumns:
         self._distances: Amounts | None = None  # of rows whose kubelet looks at them
         self._in_use = 0  # NUMA nodes of all rows
         self.kept = KeptZones()
+        self.unusable: dict[int, str] = {}  # rows whose report tells nothing, and why
         self.contradicted: set[int] = set()  # rows whose kubelet refused a pod that we expected it to admit
 
     @property
@@ -172,6 +173,7 @@ class NumaColumns:
 
     def clear(self, row: int) -> bool:
         """Removes the report of a row. Returns whether there was one."""
+        self.unusable.pop(row, None)
         gone = self._rows.pop(row, None)
         if gone is None:
             return False

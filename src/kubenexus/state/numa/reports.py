@@ -8,7 +8,7 @@ from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.numa.labelled_node import NOTHING, labelled_bandwidths, labelled_topology, with_devices
 from kubenexus.api.numa.node_options import node_options
-from kubenexus.api.numa.reported_node import NO_BANDWIDTHS, ReportedNode, Totals, reported_node
+from kubenexus.api.numa.reported_node import NO_BANDWIDTHS, ReportedNode, Totals, reported_node, zones_problem
 from kubenexus.api.quantity import to_units
 from kubenexus.api.resource_names import is_extended
 from kubenexus.base.errors import Malformed
@@ -94,8 +94,10 @@ class NumaReports:
         pods = sorted(wanting, key=lambda record: (record.started_at, record.assumed_at, record.key))
         started = sum(map(is_seen, pods))
         reported = self._reported(row, node, nrt, pods[:started])
-        if reported is None:
-            return self._nodes.numa.clear(row)
+        if isinstance(reported, str):
+            changed = self._nodes.numa.clear(row)
+            self._nodes.numa.unusable[row] = reported
+            return changed
         demands = [record.numa for record in pods if record.numa is not None]
         later = uncounted(reported.machine, reported.visible, demands, started)
         seen = [record for number, record in enumerate(pods) if number not in later]
@@ -106,7 +108,7 @@ class NumaReports:
         """Counts all pods as the kubelet would align them that aligns them as far as it can."""
         wanting = [record for record in residents if record.numa is not None]
         reported = self._reported(row, node, named, (), judged=False)
-        if reported is None:
+        if isinstance(reported, str):
             return self._nodes.numa.clear(row)
         self._nodes.numa.set(
             row, reported, (), sorted(wanting, key=lambda each: (each.started_at, each.assumed_at, each.key))
@@ -115,7 +117,8 @@ class NumaReports:
 
     def _reported(
         self, row: int, node: str, nrt: NodeResourceTopology, seen: Iterable[PodRecord], *, judged: bool = True
-    ) -> ReportedNode | None:
+    ) -> ReportedNode | str:
+        """Returns what a node tells, or why that is nothing to predict from."""
         resources = self._nodes.resources
         offers = {name: resources.alloc.item(index, row) for name, index in resources.index.items() if "/" in name}
         used = {name: resources.used.item(index, row) for name, index in resources.index.items() if "/" in name}
@@ -125,9 +128,10 @@ class NumaReports:
         try:
             options = node_options(self._nodes.labels.of_row(row))
             bandwidths = self._bandwidths.get(node, NO_BANDWIDTHS)
-            return reported_node(nrt, totals, demands, options, hidden=False, judged=judged, bandwidths=bandwidths)
-        except Malformed:
-            return None  # unknown: nothing is predicted for this node
+            found = reported_node(nrt, totals, demands, options, hidden=False, judged=judged, bandwidths=bandwidths)
+        except Malformed as problem:
+            return str(problem)
+        return zones_problem(nrt) if found is None else found
 
 
 def is_seen(record: PodRecord) -> bool:
