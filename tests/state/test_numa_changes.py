@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology, same_devices
 from kubenexus.state.ledger import Ledger
 from tests.api.numa.builders import GPU, Row, a_numa_pod, an_nrt, guaranteed
@@ -103,7 +104,12 @@ def test_devices_are_read_again_only_if_a_report_has_others(monkeypatch: pytest.
     read: list[str] = []
     sources = ledger._inventory._sources
     plain = sources.read
-    monkeypatch.setattr(sources, "read", lambda node: (read.append(node), plain(node))[1])
+
+    def counted(node: str) -> NodeDevices:
+        read.append(node)
+        return plain(node)
+
+    monkeypatch.setattr(sources, "read", counted)
     for now in (report(zone(3, 14), zone()), report(zone(2, 12), zone())):
         ledger.upsert_node_topology(now)
         ledger.read_devices()

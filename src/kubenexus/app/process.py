@@ -13,6 +13,8 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+import numpy.ma  # noqa: F401  # np.unique loads it at its first call: 15 ms, else within a turn of the loop
+
 from kubenexus.app.election.candidate import Candidate
 from kubenexus.app.election.leader import LeaderElector
 from kubenexus.app.election.leader_thread import LeaderElectionThread
