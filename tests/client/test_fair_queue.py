@@ -633,3 +633,41 @@ def test_every_second_trial_goes_to_any_namespace_however_many_have_many_calls()
         assert len(small) > 8, "about half of the second half"
 
     run(life())
+
+
+def _ask(queue: Queue, namespace: str, number: int, *, at_once: bool) -> list[CallInFlight[int]]:
+    """Asks for a slot. Returns the calls that begin now."""
+    if at_once and (call := queue.begin(namespace, number)) is not None:
+        return [call]
+    queue.put(namespace, number, number)
+    return begun(queue)
+
+
+def _counts(queue: Queue) -> object:
+    groups = {group.speed: (group.flights, group.waiting, group.active) for group in queue._groups.values()}
+    return len(queue), queue.in_flight, queue.held, queue.late, sorted(queue._lines), groups
+
+
+@given(
+    st.integers(1, 12), st.booleans(), st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.booleans()), max_size=60)
+)
+def test_a_call_begins_at_once_where_it_would_be_the_next_and_else_waits(
+    limit: int, trials: bool, steps: list[tuple[str, bool]]
+) -> None:
+    """The same calls on two queues, of which one never lets a call begin at once."""
+
+    async def life() -> None:
+        queues = [Queue(limit, first=limit, trials=trials) for _ in range(2)]
+        flying: list[list[CallInFlight[int]]] = [[], []]
+        for number, (namespace, answers) in enumerate(steps):
+            for at_once, queue in enumerate(queues):
+                calls = flying[at_once]
+                if answers and calls:
+                    queue.done(calls.pop(0))
+                    calls += begun(queue)
+                calls += _ask(queue, namespace, number, at_once=bool(at_once))
+            assert sorted(names(flying[0])) == sorted(names(flying[1]))
+            assert _counts(queues[0]) == _counts(queues[1])
+            await elapse(0.01)
+
+    run(life())

@@ -73,9 +73,7 @@ T = TypeVar("T")
 LATE_SECONDS: Final = 1.0  # seconds without an answer that make a namespace stuck; binds are answered within 0.1 s
 STALLED_SECONDS: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
 TRIAL_SECONDS: Final = 0.25  # seconds without an answer to its first call that make a namespace stuck
-TRIAL_TIMEOUT: Final = (
-    0.3  # seconds after which the caller ends that call; more, so that its namespace is stuck by then
-)
+TRIAL_TIMEOUT: Final = 0.3  # seconds after which the caller ends that call; more: its namespace is stuck by then
 REMEMBERED: Final = 4096  # quick namespaces without calls whose averages are kept: they need not begin as UNKNOWN
 _EARLY: Final = 1e-3  # seconds by which a timer may run before its time
 _PAUSED: Final = 0.2  # seconds by which the timer is late when the event loop was blocked, so that answers lie unread
@@ -253,6 +251,21 @@ class FairQueue(Generic[T]):
         key, item = calls.waiting.popitem(last=False)
         self._count -= 1
         self._shares.count_waiting(calls, -1)
+        return self._fly(calls, key, item)
+
+    def begin(self, namespace: str, item: T) -> CallInFlight[T] | None:
+        """Begins a call without a key, if no call waits and there is a slot for it: as `put` and `next` would, in half
+        the time. None: it has to wait."""
+        if self._count:
+            return None
+        calls = self._line(namespace)
+        if not self._shares.take_slot(calls, len(self._calls), self._late):
+            return None
+        if not calls.active:
+            calls.group.active += 1
+        return self._fly(calls, None, item)
+
+    def _fly(self, calls: NamespaceCalls[T], key: Hashable, item: T) -> CallInFlight[T]:
         calls.flights += 1
         calls.group.flights += 1
         self._shares.give_turn(calls)

@@ -20,11 +20,14 @@ class FairSlots:
         speed_changed: Callable[[str], None] = lambda namespace: None,
     ) -> None:
         self._changed, self._serving = changed, False
-        self.queue = FairQueue[asyncio.Future["Slot"]](
+        self.queue = FairQueue[asyncio.Future["Slot"] | None](
             limit, first=first, trials=trials, delay=delay, changed=self._serve, speed_changed=speed_changed
         )
 
     async def acquire(self, namespace: str) -> "Slot":
+        slot = self.queue.begin(namespace, None)
+        if slot is not None:
+            return slot
         waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self.queue.put(namespace, waiter, waiter)
         try:
@@ -47,13 +50,14 @@ class FairSlots:
         self._serving = True
         try:
             while (slot := self.queue.next()) is not None:
-                if slot.item.done():  # its call was cancelled
+                waiter = slot.item
+                if waiter is None or waiter.done():  # its call was cancelled
                     self.queue.done(slot, sent=False)
                 else:
-                    slot.item.set_result(slot)
+                    waiter.set_result(slot)
         finally:
             self._serving = False
         self._changed()
 
 
-Slot = CallInFlight[asyncio.Future["Slot"]]
+Slot = CallInFlight[asyncio.Future["Slot"] | None]

@@ -80,12 +80,21 @@ class SlotShares(Generic[T]):
             if group is self.stuck and calls.flights >= self.share(calls):
                 passed.append(entry)
                 continue
-            group.virtual, calls.turn = max(group.virtual, tag), 0
-            calls.tag = group.virtual + max(calls.average, _MIN_COST)
+            calls.turn = 0
+            _move_back(calls, tag)
             chosen = calls
         for entry in passed:
             heapq.heappush(group.turns, entry)
         return chosen
+
+    def take_slot(self, calls: NamespaceCalls[T], in_flight: int, late: int) -> bool:
+        """Takes a slot for a call of this namespace, while no call of any namespace waits. Returns whether it could."""
+        if calls.flights >= calls.window or not self._has_slot(calls.group, in_flight, late):
+            return False
+        if calls.group is self.stuck and calls.flights >= self.share(calls):
+            return False
+        _move_back(calls, calls.tag)
+        return True
 
     def give_turn(self, calls: NamespaceCalls[T]) -> None:
         """Adds a namespace to the heap of its group, if it has a call that may be sent and is not there yet."""
@@ -113,3 +122,10 @@ class SlotShares(Generic[T]):
             calls.group, calls.turn, calls.tag = new, 0, 0.0
         self.give_turn(calls)
         return new is not old
+
+
+def _move_back(calls: NamespaceCalls[T], tag: float) -> None:
+    """Moves a namespace back by the average time of its calls. `tag`: the virtual time at which this one begins."""
+    group = calls.group
+    group.virtual = max(group.virtual, tag)
+    calls.tag = group.virtual + max(calls.average, _MIN_COST)
