@@ -19,8 +19,9 @@ however large it is. A namespace that reached its allowance is admitted again wh
 each bind.
 """
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kubenexus.client.fair_queue import FairQueue
@@ -64,6 +65,15 @@ class NamespaceBacklog:
         was_full = self.full
         self._count(namespace, -binds)
         self._release(namespace, was_full=was_full)
+
+    @contextlib.contextmanager
+    def set_apart(self, namespace: str, binds: int) -> Iterator[None]:
+        """A context in which binds that were begun are not under way: their job waits in a PreBind plugin."""
+        self.ended(namespace, binds)
+        try:
+            yield
+        finally:
+            self.begun(namespace, binds)
 
     def admits(self, namespace: str) -> bool:
         """Whether another job of this namespace may be decided now."""

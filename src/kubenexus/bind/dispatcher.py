@@ -76,8 +76,8 @@ class Dispatcher:
         self._limit, self._post_binds, self._checks = limit, hooks.post_binds, checks
         self._slots = FairSlots(limit, delay=checks.delay, changed=self._moved, speed_changed=self._speed_changed)
         self._open: set[asyncio.Task[None]] = set()
-        self.prebind_runner = PreBindRunner(hooks.pre_binds, checks.problem)
         self.backlog = NamespaceBacklog(self._slots.queue, self._go_on)
+        self.prebind_runner = PreBindRunner(hooks.pre_binds, checks.problem, self.backlog.set_apart)
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # no bind waits for a slot
         self._calm.set()
@@ -135,12 +135,13 @@ class Dispatcher:
     # --- one job --------------------------------------------------------------------------------------------------
 
     async def _carry_out(self, job_binding: JobBinding) -> None:
-        self.backlog.ended(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         try:
             results = await self._outcomes(job_binding)
         except Exception as error:  # before the first bind: a bug here or in a plugin loses no pod
             self._checks.problem("preparing a bind", error)
             results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
+        finally:
+            self.backlog.ended(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         await self.prebind_runner.take_back(job_binding.pod_bindings, results)
         try:
             self._on_results(job_binding, results)
@@ -158,13 +159,9 @@ class Dispatcher:
         if problem:  # no need to wait for a slot
             return [BindResult(BindStatus.NOT_SENT, problem)] * len(pod_bindings)
         self._begin(len(pod_bindings))
-        self.backlog.begun(_namespace(pod_bindings), len(pod_bindings))
-        try:
-            if len(pod_bindings) == 1:
-                return [await self._bind(pod_bindings[0], progress)]
-            return await asyncio.gather(*(self._bind(each, progress) for each in pod_bindings))
-        finally:
-            self.backlog.ended(_namespace(pod_bindings), len(pod_bindings))
+        if len(pod_bindings) == 1:
+            return [await self._bind(pod_bindings[0], progress)]
+        return await asyncio.gather(*(self._bind(each, progress) for each in pod_bindings))
 
     async def _bind(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
         result = await self._sure(self._in_turn(pod_binding, progress))

@@ -5,6 +5,7 @@ Plugins take back what they wrote for pods that are not bound in the end.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from kubenexus.api.core import Pod
@@ -16,10 +17,16 @@ ENDING: Final = "this process is ending"
 
 
 class PreBindRunner:
-    """The PreBind plugins, in order, and the pods that wait in each. `problem` is called with unexpected errors."""
+    """The PreBind plugins, in order, and the pods that wait in each. `problem` is called with unexpected errors.
+    `set_apart` returns a context in which so many binds of a namespace do not count as under way."""
 
-    def __init__(self, plugins: tuple[PreBind, ...], problem: Callable[[str, Exception], None]) -> None:
-        self._plugins, self._problem = plugins, problem
+    def __init__(
+        self,
+        plugins: tuple[PreBind, ...],
+        problem: Callable[[str, Exception], None],
+        set_apart: Callable[[str, int], AbstractContextManager[None]],
+    ) -> None:
+        self._plugins, self._problem, self._set_apart = plugins, problem, set_apart
         self._waits = PreBindWaits()
         self._tasks: set[asyncio.Task[None]] = set()  # of jobs that wait here
         self._closing = False
@@ -38,14 +45,24 @@ class PreBindRunner:
     async def run(self, pod_bindings: tuple[PodBinding, ...]) -> BindResult | None:
         """Runs the plugins. Returns the result of all members if the job ends here. Called in the job's own task, which
         `close` cancels."""
-        if not self._plugins:
-            return None
-        task = asyncio.current_task()
-        if self._closing or task is None:
+        for plugin in self._plugins:
+            if self._closing:
+                return BindResult(BindStatus.NOT_SENT, ENDING)
+            concerned = [each for each in pod_bindings if plugin.concerns(each)]
+            result = await self._wait_in(plugin, concerned, len(pod_bindings)) if concerned else None
+            if result is not None:
+                return result
+        return None
+
+    async def _wait_in(self, plugin: PreBind, concerned: list[PodBinding], binds: int) -> BindResult | None:
+        """Runs one plugin for the members that it concerns, of a job with so many binds."""
+        namespace, task = concerned[0].pod.metadata.namespace, asyncio.current_task()
+        if task is None:
             return BindResult(BindStatus.NOT_SENT, ENDING)
         self._tasks.add(task)
         try:
-            problem = await self._first_problem(pod_bindings)
+            with self._set_apart(namespace, binds), self._waits.waiting(plugin.name, namespace, len(concerned)):
+                problem = await _pre_bind_all(plugin, concerned)
         except asyncio.CancelledError:
             if not self._closing:
                 raise
@@ -53,17 +70,8 @@ class PreBindRunner:
             return BindResult(BindStatus.NOT_SENT, ENDING)
         finally:
             self._tasks.discard(task)
-        return BindResult(BindStatus.REJECTED, problem) if problem else None
-
-    async def _first_problem(self, pod_bindings: tuple[PodBinding, ...]) -> str:
-        for plugin in self._plugins:
-            concerned = [each for each in pod_bindings if plugin.concerns(each)]
-            if concerned:
-                with self._waits.waiting(plugin.name, pod_bindings[0].pod.metadata.namespace, len(concerned)):
-                    problem = await _pre_bind_all(plugin, concerned)
-                if problem:
-                    return f'running PreBind plugin "{plugin.name}": {problem}'
-        return ""
+        said = f'running PreBind plugin "{plugin.name}": {problem}'
+        return BindResult(BindStatus.REJECTED, said) if problem else None
 
     async def take_back(self, pod_bindings: Sequence[PodBinding], results: Sequence[BindResult]) -> None:
         """Lets the plugins take back what they wrote for pods that are not bound."""
