@@ -138,12 +138,22 @@ class SchedulingLoop:
         self._release()
         self._assembler.build_changed()
         self._read_reports()
-        spent = count = 0
         now = self._clock.now()
-        ends = now + MAX_BURST_SECONDS
-        if self._may_decide(now):
+        # Once in a burst: no watch is lost or comes back before it ends.
+        count = 0 if self._watch_down(now) else self._decide_some(now)
+        self._pod_reporter.report_rejected(self._queue.take_rejected())
+        self._pod_reporter.report_some()
+        self._settle_usage()
+        log_object_warnings(self._ledger)
+        self.decisions += count
+        return count
+
+    def _decide_some(self, now: float) -> int:
+        """Decides as many jobs as the budget of a burst allows. Returns their number."""
+        spent, count, ends = 0, 0, now + MAX_BURST_SECONDS
+        if self._may_decide():
             self.resource_reservations.step()
-        while self.resource_reservations.caught_up and self._may_decide(now) and spent < BURST_BUDGET and now < ends:
+        while self.resource_reservations.caught_up and self._may_decide() and spent < BURST_BUDGET and now < ends:
             attempt = self._queue.pop(self._admits, self._assembler)
             if attempt is None:
                 break
@@ -153,16 +163,11 @@ class SchedulingLoop:
             self._metrics.refresh_rows.labels().observe(rows)
             spent += PER_DECISION + rows
             count += 1
-        self._pod_reporter.report_rejected(self._queue.take_rejected())
-        self._pod_reporter.report_some()
-        self._settle_usage()
-        log_object_warnings(self._ledger)
-        self.decisions += count
         return count
 
-    def _may_decide(self, now: float) -> bool:
-        """Whether all that decisions depend on is known, and the dispatcher takes more. Reads some devices if not."""
-        if self._watch_down(now) or self._dispatcher.resting:
+    def _may_decide(self) -> bool:
+        """Whether all devices are read, and the dispatcher takes more. Reads some devices if not."""
+        if self._dispatcher.resting:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
 

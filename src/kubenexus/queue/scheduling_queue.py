@@ -141,14 +141,20 @@ class SchedulingQueue(QueueReadings):
         """Records an event and checks job classes for it, as far as the allowance of this turn goes; the others are
         checked in the next turns (`tick`). Returns how many classes were woken at once."""
         in_flight_events, before = self._attempts.in_flight_events, self._job_classes.woken
+        recorded = bool(in_flight_events) and (
+            event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)
+        )
+        waited_for = self._job_classes.sub_queues.refused_by or self._enqueuer.gated_jobs
+        if not recorded and not waited_for:
+            return 0
         cost = event_cost(event)
-        if self._job_classes.sub_queues.refused_by or self._enqueuer.gated_jobs:  # else no job waits for an event
+        if waited_for:
             self._check_signature_context()
             for profile in self._profiles:
                 self._job_classes.happened(profile, event, cost)
                 self._enqueuer.happened(profile, event, self._work_allowance)
             self._due_work.ask()
-        if in_flight_events and (event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)):
+        if recorded:
             in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
 
