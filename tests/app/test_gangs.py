@@ -488,3 +488,22 @@ def test_busy_binds_leave_no_member_behind() -> None:
         assert bound(fixture, "llama") == 4
 
     scheduler_test(life)
+
+
+def test_a_gang_whose_members_were_just_listed_is_not_told_what_it_lacked_before() -> None:
+    """More gangs than one turn of the loop builds, listed member by member for seconds: none is said to be short."""
+
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n0", cpu=999, pods=999))
+        names = [f"g{i:03d}" for i in range(150)]
+        fixture.things(*(pod_group(name, 3) for name in names))
+        for number in range(3):
+            for name in names:
+                fixture.pods(a_pod(f"{name}-{number}", cpu=1, scheduling_group=SchedulingGroup(pod_group_name=name)))
+            for _ in range(2 if number == 0 else 0):
+                fixture.handlers.assembler.build_changed()
+            fixture.clock.advance(1.5)
+        await fixture.work()
+        assert Counter(line.split()[0] for line in fixture.told()) == {"Scheduled": 3 * len(names)}
+
+    scheduler_test(life)

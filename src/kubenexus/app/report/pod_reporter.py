@@ -204,9 +204,12 @@ class PodReporter:
                 self._held.setdefault(key, HeldSince(now, now))
             else:
                 self._waiting[key] = None
-        for key in [key for key, each in self._held.items() if each.due <= now]:
+        for key, held in [each for each in self._held.items() if each[1].due <= now]:
             if reported >= most:
                 return
+            if now < held.since + PATIENCE and self._pods.is_changing(key):  # it may be complete: it is counted soon
+                self._held[key] = HeldSince(held.since, now + MOMENT)
+                continue
             del self._held[key]
             job, verdict = self._queue.job(key), self._queue.gate_verdict(key)
             if job is not None and verdict is not None and verdict.plugin == COSCHEDULING:

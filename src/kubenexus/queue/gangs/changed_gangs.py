@@ -184,6 +184,12 @@ class ChangedGangs:
 
     # --- what must not be decided before it is built ------------------------------------------------------------------
 
+    def is_to_be_built(self, gang: str) -> bool:
+        """Whether anything about the gang has changed since it was built, as far as that is known for each gang."""
+        namespace = namespace_of(gang)
+        lines = (line.gangs for line in self._lines)
+        return any(line.contains(namespace, gang) for line in (self._at_once, *lines))
+
     def is_outdated(self, gang: str) -> bool:
         """Whether the jobs of the gang must not be decided as they are."""
         return self.is_regrouped(gang) or self.urgent.gangs.contains(namespace_of(gang), gang)

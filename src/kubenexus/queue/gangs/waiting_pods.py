@@ -25,6 +25,10 @@ class WaitingPods:
         """Returns the newest version of the pod. A job keeps the one that it was built or last changed with."""
         return self._registry.latest(pod)
 
+    def is_changing(self, gang: str) -> bool:
+        """Whether members of a gang came, left or changed since its jobs were built."""
+        return gang in self._registry.gangs and self._registry.changed.is_to_be_built(gang)
+
     def job_key(self, key: str) -> str:
         """Returns the key of the job that the pod waits in, or would wait in."""
         member = self._registry.members.get(key)
