@@ -33,7 +33,7 @@ BREAKS: list[tuple[str, Callable[[SchedulerFixture], Any], str]] = [
     ("the queue that takes it back", lambda fixture: fixture.queue, "bind_failed"),
     ("the queue that lets it go", lambda fixture: fixture.queue, "done"),
     ("the gang that hears of it", lambda fixture: fixture.scheduler.assembler, "attempt_finished"),
-    ("the group that is scheduled", lambda fixture: fixture.scheduler.pod_reporter, "on_job_scheduled"),
+    ("the gang that is counted", lambda fixture: fixture.scheduler.metrics.gang_completion, "labels"),
     ("the loop that is woken", lambda fixture: fixture.scheduler.wakeup, "set"),
 ]
 

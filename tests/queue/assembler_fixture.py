@@ -51,6 +51,9 @@ class AssemblyRecord:
     def gang_warning(self, pod: Pod, text: str) -> None:
         self.warnings.append(text)
 
+    def group_complete(self, group: PodGroup, at: float) -> bool:
+        return True
+
     def gang_complete(self, gang: Gang, member: BoundMember) -> None:
         pass
 

@@ -6,8 +6,8 @@ from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, mem
 from kubenexus.testing.builders import a_pod
 
 
-def member(name: str, node: str = "n", *, witness: bool = False, since: float = 0.0) -> BoundMember:
-    return BoundMember(a_pod(name, uid=name, node=node), since, started=True, witness=witness)
+def member(name: str, node: str = "n", *, witness: bool = False, since: float = 0.0, dated: bool = True) -> BoundMember:
+    return BoundMember(a_pod(name, uid=name, node=node), since, started=True, witness=witness, dated=dated)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,23 @@ def test_when_the_time_of_a_gang_is_over(
 def test_a_few_members_say_that_the_gang_was_complete(
     bound: list[BoundMember], asked: set[str], names: list[str]
 ) -> None:
-    assert [each.pod.metadata.name for each in members_to_mark(bound, asked)] == names
+    assert [each.pod.metadata.name for each in members_to_mark(bound, asked, None)] == names
+
+
+@pytest.mark.parametrize(
+    ("bound", "names"),
+    [
+        pytest.param(
+            [member(name, since=100.0) for name in "abc"], [], id="all were bound when the group was complete"
+        ),
+        pytest.param([member("a", since=100.0), member("b", since=101.0)], ["b"], id="one was bound afterwards"),
+        pytest.param(
+            [*(member(name, since=99.0) for name in "abc"), member("d", since=500.0)], [], id="three of them were"
+        ),
+        pytest.param([member("a", since=99.0, dated=False)], ["a"], id="the API server does not say when"),
+    ],
+)
+def test_members_that_were_bound_when_their_group_was_complete_need_no_mark(
+    bound: list[BoundMember], names: list[str]
+) -> None:
+    assert [each.pod.metadata.name for each in members_to_mark(bound, set(), 100.0)] == names

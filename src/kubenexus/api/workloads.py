@@ -1,8 +1,15 @@
 """Namespaces, services, pod groups and controllers: read only to know which pods belong together."""
 
+from typing import Final
+
 from kubenexus.api.core import PodCondition, PodResourceClaim
 from kubenexus.api.meta import ApiObject, Int32, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
+
+# The condition of Kubernetes' own PodGroup: as many members as it needs had a node once. Then its name up to Kubernetes
+# 1.36.
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+INITIALLY_SCHEDULED_OLD: Final = "PodGroupScheduled"
 
 
 class Namespace(ApiObject):
@@ -78,7 +85,7 @@ class PodGroupSpec(ApiObject):
 
 
 class PodGroupStatus(ApiObject):
-    """The status. It is read so that an equal condition is not written again."""
+    """The status. It is read so that an equal condition is not written again, and to know when a gang was complete."""
 
     conditions: list[PodCondition] = []
 

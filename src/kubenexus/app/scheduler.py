@@ -147,7 +147,7 @@ class Scheduler:
             self.waiting,
             self.ledger.groups,
             holds=self.replacement_holds,
-            observer=AssemblyReporter(self.pod_reporter, self.completion_markers, self.recorder, self.queue),
+            observer=self._make_assembly_reporter(),
             default_topology=self._default_topology,
             profiles=frozenset(self.planners),
         )
@@ -330,6 +330,11 @@ class Scheduler:
     def _make_completion_markers(self) -> CompletionMarkers:
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
         return CompletionMarkers(api, self.guard, self.registry, self._clock, stalled)
+
+    def _make_assembly_reporter(self) -> AssemblyReporter:
+        return AssemblyReporter(
+            self.pod_reporter, self.pod_group_reporter, self.completion_markers, self.recorder, self.queue
+        )
 
     def _make_pod_group_reporter(self) -> PodGroupReporter:
         api, stalled = self._metered(GROUP_STATUS), stalled_writes(self._clock, "PodGroup status")

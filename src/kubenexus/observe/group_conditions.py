@@ -6,16 +6,13 @@ it stays true, regardless of what happens to the pods later. The message is that
 
 from typing import Final
 
-from kubenexus.api.workloads import PodGroup
+from kubenexus.api.workloads import INITIALLY_SCHEDULED, INITIALLY_SCHEDULED_OLD, PodGroup
 from kubenexus.client.kinds import POD_GROUPS_OLD, ApiResource
 from kubenexus.framework.verdict import Code
 from kubenexus.observe.conditions import Condition, reason_of
 
 SCHEDULED: Final = "Scheduled"
 MESSAGE_LIMIT: Final = 32768  # characters; the API server rejects a longer message
-
-_TYPE: Final = "PodGroupInitiallyScheduled"
-_TYPE_OF_OLD: Final = "PodGroupScheduled"  # up to Kubernetes 1.36
 
 
 def unschedulable_condition(code: Code, sentence: str, form: ApiResource) -> Condition:
@@ -35,4 +32,4 @@ def was_scheduled(group: PodGroup, form: ApiResource) -> bool:
 
 
 def _type(form: ApiResource) -> str:
-    return _TYPE_OF_OLD if form == POD_GROUPS_OLD else _TYPE
+    return INITIALLY_SCHEDULED_OLD if form == POD_GROUPS_OLD else INITIALLY_SCHEDULED

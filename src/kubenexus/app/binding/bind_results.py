@@ -147,8 +147,7 @@ class BindResultHandler:
     # --- the job --------------------------------------------------------------------------------------------------
 
     def _complete(self, attempt: SchedulingAttempt) -> None:
-        """Reports that the job has its minimum of members bound."""
-        self._pod_reporter.on_job_scheduled(attempt.job)
+        """Counts a job that has its minimum of members bound."""
         if attempt.job.is_gang and not attempt.job.bound_nodes:
             self._metrics.gang_completion.labels().observe(max(0.0, self._clock.now() - attempt.since))
 

@@ -2,8 +2,10 @@
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.resolver import Gang
+from kubenexus.api.workloads import PodGroup
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
 from kubenexus.app.report.key_warnings import KeyWarnings
+from kubenexus.app.report.pod_group_reporter import PodGroupReporter
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder
@@ -20,11 +22,13 @@ class AssemblyReporter:
     def __init__(
         self,
         pod_reporter: PodReporter,
+        pod_group_reporter: PodGroupReporter,
         markers: CompletionMarkers,
         recorder: EventRecorder,
         queue: SchedulingQueue,
     ) -> None:
-        self._pod_reporter, self._markers, self._recorder, self._queue = pod_reporter, markers, recorder, queue
+        self._pod_reporter, self._pod_group_reporter, self._markers = pod_reporter, pod_group_reporter, markers
+        self._recorder, self._queue = recorder, queue
         self._key_warnings = KeyWarnings(recorder)
 
     def pod_queued(self, pod: Pod, state: QueueState) -> None:
@@ -40,6 +44,9 @@ class AssemblyReporter:
     def gang_warning(self, pod: Pod, text: str) -> None:
         log.warning("Pod is not clear about its gang", why=text, pod=pod)
         self._recorder.record(events.gang_unclear(pod, text), pod.spec.scheduler_name)
+
+    def group_complete(self, group: PodGroup, at: float) -> bool:
+        return self._pod_group_reporter.complete(group, at)
 
     def gang_complete(self, gang: Gang, member: BoundMember) -> None:
         self._markers.mark_complete(gang, member)

@@ -48,6 +48,7 @@ class PodGroupReporter:
     ) -> None:
         self._groups, self._form, self._clock = groups, form, clock
         self._last_condition: dict[Named, LastCondition] = {}
+        self._given_up: dict[Named, str] = {}  # UIDs of groups of which it cannot be written that they were scheduled
         self.status_patcher: StatusPatcher[PodGroup] = StatusPatcher(
             api, guard, self._is_there, self._unwritten, stalled
         )
@@ -58,13 +59,15 @@ class PodGroupReporter:
         if group is not None:
             self._submit(group, group_conditions.unschedulable_condition(code, sentence, self._form()))
 
-    def scheduled(self, job: Job) -> None:
-        """Reports that the API server confirmed binds for as many members as the job needs."""
-        group = self._group(job)
-        if group is not None:
-            self._submit(group, group_conditions.scheduled_condition(self._form()))
+    def complete(self, group: PodGroup, at: float) -> bool:
+        """Reports that as many members as the group needs have a node since `at`. Returns False if that was given up
+        before: then members have to say so themselves (docs/adr/0012)."""
+        if self._given_up.get(_name(group)) == group.metadata.uid:
+            return False
+        self._submit(group, group_conditions.scheduled_condition(self._form()), at)
+        return True
 
-    def _submit(self, group: PodGroup, condition: Condition) -> None:
+    def _submit(self, group: PodGroup, condition: Condition, since: float | None = None) -> None:
         form, name = self._form(), _name(group)
         last_condition = self._last_condition.get(name)
         if last_condition is not None and last_condition.uid != group.metadata.uid:
@@ -78,7 +81,7 @@ class PodGroupReporter:
             return
         self._forget_the_gone()
         self._last_condition[name] = LastCondition(group.metadata.uid, condition)
-        call = conditions.patch(group, condition, form, self._clock.now())
+        call = conditions.patch(group, condition, form, self._clock.now() if since is None else since)
         if call is not None:
             self.status_patcher.submit(group, call)
         else:
@@ -103,10 +106,14 @@ class PodGroupReporter:
                 for name, last_condition in self._last_condition.items()
                 if self._groups.find(POD_GROUP, *name)
             }
+        if len(self._given_up) > 2 * len(self._groups):
+            self._given_up = {name: uid for name, uid in self._given_up.items() if self._groups.find(POD_GROUP, *name)}
 
     def _unwritten(self, group: PodGroup, why: str) -> None:
         log.error("Failed to update the status of a PodGroup", err=why, group="/".join(_name(group)))
-        self._last_condition.pop(_name(group), None)
+        last_condition = self._last_condition.pop(_name(group), None)
+        if last_condition is not None and last_condition.condition.status == "True":
+            self._given_up[_name(group)] = group.metadata.uid
 
 
 def _name(group: PodGroup) -> Named:

@@ -159,10 +159,6 @@ class PodReporter:
         else:
             self._endings.pop(pod, None)
 
-    def on_job_scheduled(self, job: Job) -> None:
-        """Reports that the job has its minimum of members bound."""
-        self._pod_group_reporter.scheduled(job)
-
     def forget(self, pod: Pod) -> None:
         """Drops the last report of a pod that was placed or is gone, and its patch if that waits."""
         self._last_report.pop(pod.key, None)

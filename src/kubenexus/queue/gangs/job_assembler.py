@@ -13,13 +13,20 @@ from collections.abc import Callable, Container
 from typing import Final, Protocol
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.declaration import GangDeclaration, TopologyRequest
+from kubenexus.api.gangs.declaration import POD_GROUP, GangDeclaration, TopologyRequest
 from kubenexus.api.gangs.job_key import gated_key
 from kubenexus.api.gangs.resolver import Gang, GroupLookup, gang_terms, merge_gangs, resolve_gang
+from kubenexus.api.workloads import PodGroup
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
-from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, members_to_mark
+from kubenexus.queue.gangs.bound_members import (
+    BoundMember,
+    IncompleteGang,
+    bound_member,
+    members_to_mark,
+    scheduled_at,
+)
 from kubenexus.queue.gangs.changed_gangs import Named
 from kubenexus.queue.gangs.gang_jobs import (
     MAX_MEMBERS,
@@ -64,6 +71,9 @@ class AssemblyObserver(Protocol):
 
     def gang_warning(self, pod: Pod, text: str) -> None:
         """Something about the pod's gang is odd; each text comes once a gang."""
+
+    def group_complete(self, group: PodGroup, at: float) -> bool:
+        """A PodGroup has its minimum on nodes since `at`. Returns whether its condition will say so."""
 
     def gang_complete(self, gang: Gang, member: BoundMember) -> None:
         """The gang has its minimum on nodes, and this member is to be marked with that."""
@@ -298,6 +308,10 @@ class JobAssembler:
     def _take_stock(self, gang_state: GangState, gang: Gang, claim: GangDeclaration, seated: MemberNodes) -> None:
         """Records whether the gang lacks members on nodes, and has members marked once it does not."""
         gang_state.settle(0 if gang.missing_object else gang.minimum)
+        bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
+        complete_at = self._complete_at(gang_state, claim, bound)
+        if any(each.was_bound_at(complete_at) for each in bound):
+            gang_state.was_complete = True
         noticed = self._queue.now() if gang_state.noticed is None else gang_state.noticed
         lack = incomplete_gang(gang, claim, seated, was_complete=gang_state.was_complete, noticed=noticed)
         if lack is not None:
@@ -306,10 +320,23 @@ class JobAssembler:
             self._complete(gang.key)
         # Also while members finish: those that are left must carry the mark.
         if gang_state.was_complete and gang_state.minimum > 1:
-            bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
-            for each in members_to_mark(bound, gang_state.asked):
+            for each in members_to_mark(bound, gang_state.asked, complete_at):
                 gang_state.asked.add(each.uid)
                 self._observer.gang_complete(gang, each)
+
+    def _complete_at(self, gang_state: GangState, claim: GangDeclaration, bound: list[BoundMember]) -> float | None:
+        """Returns when the gang was complete, by the condition of its PodGroup; None if it has no PodGroup, or that has
+        no such condition. The condition is written here, with the time at which the last member was bound, by the API
+        server's clock."""
+        ref = claim.ref
+        group = None if ref is None or ref.kind != POD_GROUP else self._groups.find(ref.kind, ref.namespace, ref.name)
+        if not isinstance(group, PodGroup):
+            return None
+        at = scheduled_at(group)
+        if at is None and bound and 0 < gang_state.minimum <= gang_state.bound:
+            last = max((each.since for each in bound if each.dated), default=self._queue.now())
+            return last if self._observer.group_complete(group, last) else None
+        return at
 
     def needed(self, job: Job) -> int:
         """Returns how many members of a job that is being bound must succeed for its gang to be complete, given which
