@@ -7,7 +7,7 @@ test or a simulation creates a whole scheduler in one call.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 import msgspec
@@ -20,6 +20,7 @@ from kubenexus.app.binding.bind_verifier import BindVerifier
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.binding.send_checks import send_checks
 from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
+from kubenexus.app.contained_task import contained
 from kubenexus.app.dependencies.lookups import DependencyLookups
 from kubenexus.app.election.slow_jobs import SlowJob
 from kubenexus.app.gangs.backfill import make_backfill
@@ -263,16 +264,23 @@ class Scheduler:
             tasks.create_task(self.pod_group_reporter.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.completion_markers.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.reservation_reporter.status_patcher.run(self.dispatcher.wait_for_quiet))
-            tasks.create_task(self.own_reservations.run())
             tasks.create_task(self.own_reservations.status_patcher.run(self.dispatcher.wait_for_quiet))
             tasks.create_task(self.recorder.run(GuardedApi(self.api, self.guard), self.dispatcher.wait_for_quiet))
-            tasks.create_task(self.bind_verifier.run())
-            tasks.create_task(self.stale_gangs.run())
             tasks.create_task(self.preemption.run())
-            tasks.create_task(self.dependency_lookups.run())
-            tasks.create_task(self.admission_checks.run())
-            tasks.create_task(self.provisioning.run())
-            tasks.create_task(self.expected_starts.run())
+            for name, run in self._beside_the_loop().items():
+                tasks.create_task(contained(name, run))
+
+    def _beside_the_loop(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """Returns the tasks that jobs are placed without."""
+        return {
+            "own reservations": self.own_reservations.run,
+            "bind verifier": self.bind_verifier.run,
+            "stale gangs": self.stale_gangs.run,
+            "dependencies": self.dependency_lookups.run,
+            "admission checks": self.admission_checks.run,
+            "provisioning": self.provisioning.run,
+            "expected starts": self.expected_starts.run,
+        }
 
     def _on_refused(self, job: Job, decision: Decision) -> None:
         self.claims.on_refused(job, decision)

@@ -81,6 +81,16 @@ class _Flavors(ApiObject):
     items: list[ResourceFlavor] = []
 
 
+class _RawStatus(ApiObject):
+    admission_checks: list[dict[str, Any]] = []
+
+
+class _RawChecks(ApiObject):
+    """The checks of a Workload with all their fields, which are written back."""
+
+    status: _RawStatus = _RawStatus()
+
+
 class AdmissionCheckController:
     """The task that answers. It ends when cancelled; an error affects one Workload alone. Without `enabled` it does
     nothing."""
@@ -174,7 +184,7 @@ class AdmissionCheckController:
         if not pending or not workload.has(QUOTA_RESERVED) or workload.has(ADMITTED):
             return
         found, job = await self._place(workload)
-        await self._write(workload, msgspec.json.decode(body), pending, found)
+        await self._write(workload, from_json(body, _RawChecks).status.admission_checks, pending, found)
         if job is not None and found.placed:
             self._promises[key] = _Promise(job, self._clock.now() + PROMISE_SECONDS)
         log.info("Answered an AdmissionCheck", workload=key, state=READY if found.placed else RETRY, why=found.message)
@@ -193,10 +203,11 @@ class AdmissionCheckController:
         question = partial(place_in_copy, self._ledger, self._planners, self._promised(job.key), job, self._clock.now())
         return msgspec.json.decode(await self._copies.answer(question), type=PlacementAnswer), job
 
-    async def _write(self, workload: KueueWorkload, raw: Any, names: set[str], answer: PlacementAnswer) -> None:
+    async def _write(
+        self, workload: KueueWorkload, checks: list[dict[str, Any]], names: set[str], answer: PlacementAnswer
+    ) -> None:
         """Writes the answer into the list of checks, of which a merge patch replaces all: the others stay as they were
         read, and a change since then is a Conflict."""
-        checks = raw["status"]["admissionChecks"]
         for check in checks:
             if check.get("name") in names:
                 self._state(check, answer)

@@ -10,11 +10,10 @@ after it, and a pod whose budget refuses has no such condition.
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
-
+from kubenexus.api.codec import from_json
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import Clock
-from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.base.timestamps import format_time
 from kubenexus.client import kinds
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
@@ -93,10 +92,10 @@ class EvictionCalls:
         """Reads a victim again. Returns whether it terminates, is gone, or another pod has its name."""
         try:
             answer = await self._api.send(get(kinds.PODS, victim.namespace, victim.name), timeout=SEND)
-            meta = msgspec.json.decode(answer, type=Pod).metadata
+            meta = from_json(answer, Pod).metadata
         except ApiError as error:
             return error.code in GONE
-        except (Unreachable, Uncertain, msgspec.DecodeError):
+        except (Unreachable, Uncertain, Malformed):
             return False
         return meta.uid != victim.uid or bool(meta.deletion_timestamp)
 

@@ -12,20 +12,23 @@ found by their label. Only objects whose UID is known are deleted: a tenant may 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kubenexus.api.codec import from_json
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import ApiObject, ObjectMeta
 from kubenexus.app.provisioning.request_objects import (
     OURS,
     Member,
+    PodTemplateSource,
     pod_template,
     provisioning_request,
     request_name,
 )
 from kubenexus.base.clock import Clock
+from kubenexus.base.errors import Malformed
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
 from kubenexus.client.verbs import create, delete, get, list_call
@@ -152,7 +155,7 @@ class ProvisioningRequests:
             keep = {each.key for each in self._wanted.values()}
             for key in [key for key in self._made if key not in keep]:
                 await self._delete_if_allowed(key)
-        except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError) as error:
+        except (ApiError, Unreachable, Uncertain, Malformed) as error:
             log.error("Cannot write ProvisioningRequests; trying again", err=str(error))
 
     async def _make_if_due(self, wanted: _Wanted) -> None:
@@ -162,7 +165,7 @@ class ProvisioningRequests:
             return
         try:
             await self._make(wanted)
-        except ApiError as error:
+        except (ApiError, Malformed) as error:
             self._rests[wanted.key] = now + REST
             log.error("Cannot ask for the nodes of a gang", gang=wanted.display_name, err=str(error))
 
@@ -192,7 +195,7 @@ class ProvisioningRequests:
             self._is_served = False
             return
         self._is_served = True
-        found = {each.metadata.key: each for each in msgspec.json.decode(body, type=_Requests).items}
+        found = {each.metadata.key: each for each in from_json(body, _Requests).items}
         self._made = {key: each.metadata.uid for key, each in found.items()}
         self._rests = {key: until for key, until in self._rests.items() if until > now}
         for gang, wanted in list(self._wanted.items()):  # further gangs are refused meanwhile
@@ -249,9 +252,7 @@ class ProvisioningRequests:
         numbers = [each.number for each in members]
         body = provisioning_request(name, numbers, self._classes[wanted.profile], wanted.owner)
         try:
-            made = msgspec.json.decode(
-                await self._api.send(create(PROVISIONING_REQUESTS, body, namespace)), type=_Request
-            )
+            made = from_json(await self._api.send(create(PROVISIONING_REQUESTS, body, namespace)), _Request)
         except ApiError as error:
             if error.code != 409:
                 raise
@@ -268,15 +269,15 @@ class ProvisioningRequests:
             raise
         log.info("Asked for the nodes of a gang", gang=wanted.display_name, request=name)
 
-    async def _get(self, pod: Pod) -> dict[str, Any] | None:
+    async def _get(self, pod: Pod) -> PodTemplateSource | None:
         try:
             body = await self._api.send(get(PODS, pod.metadata.namespace, pod.metadata.name))
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
-        found: dict[str, Any] = msgspec.json.decode(body)
-        return found if found["metadata"].get("uid") == pod.metadata.uid else None
+        found = from_json(body, PodTemplateSource)
+        return found if found.metadata.uid == pod.metadata.uid else None
 
     async def _delete(self, key: str) -> None:
         """Deletes a request; its PodTemplates go with it. Two gangs may have one request between them, by their names:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import gang
+from kubenexus.api.meta import ApiObject
 from kubenexus.api.reservations.resource_reservation import MANAGER
 from kubenexus.client.kinds import POD_TEMPLATES, PROVISIONING_REQUESTS, ApiResource
 
@@ -17,10 +18,22 @@ _PLAIN: Final = re.compile(rf"(?=.{{1,{_MAX_NAME}}}$)[a-z0-9]+(?:(?:-+|[.])[a-z0
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 
 
+class _Meta(ApiObject):
+    uid: str = ""
+    labels: dict[str, str] = {}
+
+
+class PodTemplateSource(ApiObject):
+    """A pod as the API server has it: what becomes a template."""
+
+    metadata: _Meta = _Meta()
+    spec: dict[str, Any] = {}
+
+
 class Member(NamedTuple):
     """A pod as the API server has it, and how many are like it."""
 
-    pod: dict[str, Any]
+    pod: PodTemplateSource
     number: int
 
 
@@ -35,8 +48,8 @@ def request_name(group: str) -> str:
 
 def pod_template(name: str, member: Member, namespace: str, request: str, uid: str) -> dict[str, Any]:
     """Returns the template of a class of pods, which a request owns."""
-    spec = {field: value for field, value in member.pod["spec"].items() if field not in _OF_A_POD}
-    labels = member.pod["metadata"].get("labels") or {}
+    spec = {field: value for field, value in member.pod.spec.items() if field not in _OF_A_POD}
+    labels = member.pod.metadata.labels
     owner = {"apiVersion": PROVISIONING_REQUESTS.api_version, "kind": PROVISIONING_REQUESTS.kind}
     body = _body(POD_TEMPLATES, name, namespace, owner | {"name": request, "uid": uid})
     return body | {"template": {"metadata": {"labels": labels}, "spec": spec}}
