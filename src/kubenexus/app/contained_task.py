@@ -16,11 +16,13 @@ PAUSE: Final = 5.0  # seconds until a task that failed begins again
 log = logs.get("tasks")
 
 
-async def contained(name: str, run: Callable[[], Awaitable[None]], sleep: Sleep = asyncio.sleep) -> None:
+async def contained(name: str, run: Callable[[], Awaitable[object]], sleep: Sleep = asyncio.sleep) -> None:
     """Runs a task until it returns or is cancelled, again and again if it fails."""
     while True:
         try:
-            return await run()
+            await run()
         except Exception as error:
             log.error("A task failed; it begins again", error, task=name)  # noqa: PLE1205 - our own log
-        await sleep(PAUSE)
+            await sleep(PAUSE)
+        else:
+            return

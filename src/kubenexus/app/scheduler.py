@@ -270,7 +270,7 @@ class Scheduler:
             for name, run in self._beside_the_loop().items():
                 tasks.create_task(contained(name, run))
 
-    def _beside_the_loop(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+    def _beside_the_loop(self) -> Mapping[str, Callable[[], Awaitable[object]]]:
         """Returns the tasks that jobs are placed without."""
         return {
             "own reservations": self.own_reservations.run,
