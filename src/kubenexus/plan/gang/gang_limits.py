@@ -143,6 +143,10 @@ def too_many_members(needed: int) -> GangLimitError:
     return GangLimitError(f"gang needs {needed} members at once; at most {MAX_MEMBERS} can be planned together")
 
 
+def too_many_requests(most: int) -> GangLimitError:
+    return GangLimitError(f"gang has more than {most} different requests; with queues no more can be added up")
+
+
 def too_many_placements(needed: int, most: int, rows: int) -> GangLimitError:
     asked = f"gang needs {needed} members at once that limit each other"
     return GangLimitError(f"{asked}; at {rows} nodes at most {most} like these can be planned together")

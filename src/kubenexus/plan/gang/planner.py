@@ -16,13 +16,20 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plan.diagnose import not_looked_at
 from kubenexus.plan.gang.assign_members import MemberAssigner, NotAssignable
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, MemberError
-from kubenexus.plan.gang.gang_limits import GANG_LIMITS, MAX_MEMBERS, GangLimitError, too_many_members
+from kubenexus.plan.gang.gang_limits import (
+    GANG_LIMITS,
+    MAX_MEMBERS,
+    GangLimitError,
+    too_many_members,
+    too_many_requests,
+)
 from kubenexus.plan.gang.member_classes import MemberClass, count_capacity, group_members, member_constraints
 from kubenexus.plan.gang.multi_class.packing_problem import WorkBudget
 from kubenexus.plan.gang.solver import GangResult, GangSolver
 from kubenexus.plan.gang.topology import beside, candidate_levels
 from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.plan.promised_capacity import promised_to_others
+from kubenexus.queue.fair.job_request import MAX_DIFFERENT, is_counted
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 
@@ -53,6 +60,8 @@ class GangPlanner:
         """Plans the first MAX_MEMBERS members; the next decisions place the others."""
         if job.minimum > MAX_MEMBERS:
             raise too_many_members(job.minimum)
+        if snapshot.queues.is_active and not is_counted(job):
+            raise too_many_requests(MAX_DIFFERENT)
         if len(job.pods) > MAX_MEMBERS:
             job = msgspec.structs.replace(job, pods=job.pods[:MAX_MEMBERS])
         with snapshot.attempt() as transaction:
