@@ -185,3 +185,24 @@ def test_jobs_of_too_many_classes_are_not_known_and_those_before_them_are(monkey
     assert 0 < cut < 40
     assert bases[cut:] == [bases[cut]] * (40 - cut)
     assert all(each.startswith("jobs that run") for each in bases[:cut])
+
+
+def test_resources_that_no_node_has_take_no_room_in_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 jobs may ask for a hundred such resources each: as columns over 5,000 nodes these are half a gigabyte."""
+    shapes: list[tuple[int, ...]] = []
+    plain = StartSimulation
+
+    def simulation(model: Any, now: float) -> StartSimulation:
+        shapes.append(model.free.shape)
+        return plain(model, now)
+
+    monkeypatch.setattr(start_ranges, "StartSimulation", simulation)
+    strange = [
+        WaitingEntry(Job.of(a_pod(f"s{i}", requests={f"example.com/r{i}-{j}": "1" for j in range(20)})))
+        for i in range(10)
+    ]
+    *others, (last, times) = forecast([*strange, waiting("b")])
+    assert [each.basis.startswith("not known: no node is large enough") for each, _ in others] == [True] * 10
+    assert last.is_known
+    assert times[1] <= 3700
+    assert [columns for _, columns in shapes] == [2]  # cpu and pods

@@ -70,7 +70,7 @@ class _Kinds:
     """The kinds of pods, each once."""
 
     def __init__(self, columns: NodeColumns) -> None:
-        self._columns = columns
+        self._columns, self._view = columns, Nodes(columns)
         self._index: dict[tuple[int, frozenset[str] | None], int] = {}
         self._tables: list[Any] = []  # held, so that no other table gets the identity of one
         self._alike: dict[Any, int] = {}
@@ -88,6 +88,10 @@ class _Kinds:
         """Returns the kind with the same demand and the same rows: classes differ by more than that."""
         amounts, rows = member_amounts(member_class, self._columns), open_rows(member_class, self._columns)
         cards = tuple([(each.number, each.share) for each in requests_of(member_class.classified.table.pod)[:1]])
+        for name, amount in amounts.items():
+            rows = rows & (allocatable_rows(name, self._view) >= amount)
+        if not rows.any():  # no node is large enough: 500 jobs may ask for a hundred resources each that no node has
+            amounts, cards = {}, ()
         key = (tuple(sorted(amounts.items())), cards, rows.tobytes())
         found = self._alike.get(key)
         if found is None:
