@@ -1,11 +1,13 @@
 """ProvisioningRequests for gangs that do not fit: made once, followed, deleted, bounded, and off by default."""
 
+import asyncio
 import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from kubenexus.api.core import Pod
 from kubenexus.app.provisioning import provisioning_requests
 from kubenexus.app.provisioning.provisioning_requests import DELAY, READ_SECONDS, REST, ProvisioningRequests
 from kubenexus.app.provisioning.request_objects import request_name
@@ -322,3 +324,35 @@ def test_it_is_off_by_default_and_not_for_single_pods() -> None:
         assert not server.objects
 
     scheduler_test(single, CONFIG)
+
+
+def test_members_are_signed_in_portions_and_never_in_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To sign ten thousand would hold the loop for a tenth of a second or more."""
+    monkeypatch.setattr(provisioning_requests, "PORTION", 2)
+
+    async def life(fixture: SchedulerFixture) -> None:
+        found, server = requests_of(fixture)
+        sign, signed, most = found._sign, list[int](), list[int]()
+
+        def counted(pod: Pod) -> bytes:
+            signed.append(1)
+            return sign(pod)
+
+        async def looks() -> None:
+            while True:
+                most.append(len(signed))
+                signed.clear()
+                await asyncio.sleep(0)
+
+        found._sign = counted
+        fixture.nodes(a_node("n", cpu=4))
+        fixture.pods(*gang("llama", 9, cpu=2))
+        await fixture.work()
+        assert not signed
+        looking = asyncio.ensure_future(looks())
+        await after(fixture, found, DELAY)
+        looking.cancel()
+        assert server.names(REQUESTS)
+        assert 0 < max(most) <= 2
+
+    scheduler_test(life, CONFIG)

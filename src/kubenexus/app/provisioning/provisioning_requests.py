@@ -51,26 +51,23 @@ MOST: Final = 64  # requests at a time
 MOST_OF_NAMESPACE: Final = 8
 MAX_POD_SETS: Final = 16  # classes of pods of one gang; the autoscaler takes 32
 PAGE: Final = 500
+PORTION: Final = 200  # pods that are signed in one turn of the event loop
 
 log = logs.get("provisioning")
 
 
 class _Wanted(msgspec.Struct):
-    """A gang that waits for nodes. `pod_sets`: how many pods there are of each class, and one of these."""
+    """A gang that waits for nodes, by its key in the queue."""
 
+    gang: str
     namespace: str
     display_name: str
     profile: str
     since: float
-    pod_sets: list[tuple[Pod, int]]
-
-    @property
-    def owner(self) -> Pod:
-        return self.pod_sets[0][0]
 
     @property
     def key(self) -> str:
-        return f"{self.namespace}/{request_name(self.display_name.removeprefix(f'{self.namespace}/'))}"
+        return _key_of_request(self.namespace, self.display_name)
 
 
 class _Condition(ApiObject):
@@ -128,15 +125,8 @@ class ProvisioningRequests:
         others = [each.namespace for each in self._wanted.values()]
         if len(others) >= MOST or others.count(job.namespace) >= MOST_OF_NAMESPACE:
             return
-        samples, counts = dict[bytes, Pod](), Counter[bytes]()
-        for pod in job.pods:
-            signature = self._sign(pod)
-            samples.setdefault(signature, pod)
-            counts[signature] += 1
-            if len(samples) > MAX_POD_SETS:
-                return
-        sets = [(samples[each], number) for each, number in counts.items()]
-        self._wanted[job.key] = _Wanted(job.namespace, job.display_name, job.profile, since, sets)
+        if self._rests.get(_key_of_request(job.namespace, job.display_name), 0.0) <= self._clock.now():
+            self._wanted[job.key] = _Wanted(job.key, job.namespace, job.display_name, job.profile, since)
 
     async def run(self) -> None:
         """Writes until cancelled; does nothing if no profile wants it."""
@@ -163,8 +153,14 @@ class ProvisioningRequests:
         now = self._clock.now()
         if wanted.key in self._made or self._rests.get(wanted.key, 0.0) > now or wanted.since + DELAY > now:
             return
+        job = self._queue.job(wanted.gang)
+        pod_sets = None if job is None else await self._pod_sets(job)
+        if not pod_sets:
+            self._rests[wanted.key] = now + REST
+            self._wanted.pop(wanted.gang, None)
+            return
         try:
-            await self._make(wanted)
+            await self._make(wanted, pod_sets)
         except (ApiError, Malformed) as error:
             self._rests[wanted.key] = now + REST
             log.error("Cannot ask for the nodes of a gang", gang=wanted.display_name, err=str(error))
@@ -240,17 +236,31 @@ class ProvisioningRequests:
 
     # --- one request ----------------------------------------------------------------------------------------------
 
-    async def _make(self, wanted: _Wanted) -> None:
+    async def _pod_sets(self, job: Job) -> list[tuple[Pod, int]]:
+        """Returns how many pods there are of each class, and one of these; none if there are too many classes. To sign
+        a pod takes 5 to 60 us, and a gang may have ten thousand: other work goes on in between."""
+        samples, counts = dict[bytes, Pod](), Counter[bytes]()
+        for number, pod in enumerate(job.pods, 1):
+            if number % PORTION == 0:
+                await asyncio.sleep(0)
+            signature = self._sign(pod)
+            samples.setdefault(signature, pod)
+            counts[signature] += 1
+            if len(samples) > MAX_POD_SETS:
+                return []
+        return [(samples[each], number) for each, number in counts.items()]
+
+    async def _make(self, wanted: _Wanted, pod_sets: list[tuple[Pod, int]]) -> None:
         namespace, _, name = wanted.key.partition("/")
         members: list[Member] = []
-        for pod, count in wanted.pod_sets:
+        for pod, count in pod_sets:
             found = await self._get(pod)
             if found is None:
-                del self._wanted[next(gang for gang, each in self._wanted.items() if each is wanted)]
+                self._wanted.pop(wanted.gang, None)
                 return  # the gang has changed; its next refusal tells how
             members.append(Member(found, count))
         numbers = [each.number for each in members]
-        body = provisioning_request(name, numbers, self._classes[wanted.profile], wanted.owner)
+        body = provisioning_request(name, numbers, self._classes[wanted.profile], pod_sets[0][0])
         try:
             made = from_json(await self._api.send(create(PROVISIONING_REQUESTS, body, namespace)), _Request)
         except ApiError as error:
@@ -292,6 +302,10 @@ class ProvisioningRequests:
             if error.code not in (404, 409):  # it is gone, or another one
                 raise
         del self._made[key]
+
+
+def _key_of_request(namespace: str, display_name: str) -> str:
+    return f"{namespace}/{request_name(display_name.removeprefix(f'{namespace}/'))}"
 
 
 def provisioning_requests(api: Api, scheduler: "Scheduler", clock: Clock) -> ProvisioningRequests:
