@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.app import scheduling_loop
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.bind.dispatcher import OUTAGE_PAUSE
 from kubenexus.client.calls import ApiError, Call, Uncertain
@@ -460,3 +462,37 @@ def test_no_pods_of_less_priority_pass_a_new_namespace_while_others_hang() -> No
         assert placed == {"first": 1, "hangs": 120, "urgent": 40}
 
     scheduler_test(life)
+
+
+def test_a_large_gang_is_built_decided_and_reported_in_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together they would take a fifth of a second for ten thousand members."""
+    monkeypatch.setattr(scheduling_loop, "LARGE", 20)
+
+    async def life(fixture: SchedulerFixture) -> None:
+        loop, turns = fixture.scheduler.loop, list[set[str]]()
+        assembler, queue, reporter = loop._assembler, loop._queue, loop._pod_reporter
+        noted: set[str] = set()
+        for owner, name in ((assembler, "build_changed"), (queue, "pop"), (reporter, "report_some")):
+            monkeypatch.setattr(owner, name, partial(_noted, noted, name, getattr(owner, name)))
+
+        async def watch_turns() -> None:
+            while True:
+                turns.append(set(noted))
+                noted.clear()
+                await asyncio.sleep(0)
+
+        fixture.nodes(a_node("n", cpu=1))
+        fixture.pods(*[a_member(f"m{i}", "large", 30, cpu=1) for i in range(30)])
+        tasks = [asyncio.ensure_future(each) for each in (watch_turns(), loop.run())]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        assert [each for each in turns if each][:3] == [{"build_changed"}, {"pop"}, {"report_some"}]
+
+    scheduler_test(life)
+
+
+def _noted(noted: set[str], name: str, call: Any, *args: Any) -> Any:
+    noted.add(name)
+    return call(*args)

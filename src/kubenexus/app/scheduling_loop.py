@@ -47,6 +47,8 @@ from kubenexus.state.ledger import Ledger
 
 BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
 PER_DECISION = 100  # cost of a decision besides the rows it evaluates
+PER_MEMBER = 20  # and for each further pod of a gang: to place one takes as long as so many rows
+LARGE = 500  # pods of gangs that are built or decided; what follows then has a turn of the event loop of its own
 MAX_BURST_SECONDS = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
 MAX_DEVICE_READS = 20  # nodes whose devices a burst reads, up to a millisecond each; decisions wait for all of them
 MAX_REPORTS = 4  # of NUMA nodes that a burst reads, up to a millisecond each
@@ -115,7 +117,13 @@ class SchedulingLoop:
                 if self._options.recorder is not None:
                     self._options.recorder.flush()
                 await self._wait()
-            await asyncio.sleep(self.run_burst() * self._options.seconds_per_decision)
+            if self._prepare() > LARGE:
+                await asyncio.sleep(0)
+            count, members = self._decide_some()
+            if members > LARGE:
+                await asyncio.sleep(0)
+            self._report()
+            await asyncio.sleep(count * self._options.seconds_per_decision)
 
     @property
     def idle(self) -> bool:
@@ -128,29 +136,34 @@ class SchedulingLoop:
         return bool(self._outdated()) or self._dispatcher.resting or not ready
 
     def run_burst(self) -> int:
-        """Makes as many decisions as the budget allows and returns their number, then some reports. No decision is made
-        while the watch of nodes or pods is down: the server may answer binds before those watches are back."""
+        """Does in one go what `run` does: makes as many decisions as the budget allows and returns their number, then
+        some reports. For tests."""
+        self._prepare()
+        count, _ = self._decide_some()
+        self._report()
+        return count
+
+    def _prepare(self) -> int:
+        """Brings the queue up to date. Returns how many members of gangs were built for that."""
         if self.node_backoff and (ended := self.node_backoff.expire()):
             self._queue.on_event(backoffs_ended(ended))
         self.reservations.expire()
         self._queue.tick()
         self._preemption.settle()
         self._release()
-        self._assembler.build_changed()
+        built = self._assembler.build_changed()
         self._read_reports()
-        now = self._clock.now()
-        # Once in a burst: no watch is lost or comes back before it ends.
-        count = 0 if self._watch_down(now) else self._decide_some(now)
-        self._pod_reporter.report_rejected(self._queue.take_rejected())
-        self._pod_reporter.report_some()
-        self._settle_usage()
-        log_object_warnings(self._ledger)
-        self.decisions += count
-        return count
+        return built
 
-    def _decide_some(self, now: float) -> int:
-        """Decides as many jobs as the budget of a burst allows. Returns their number."""
-        spent, count, ends = 0, 0, now + MAX_BURST_SECONDS
+    def _decide_some(self) -> tuple[int, int]:
+        """Makes as many decisions as the budget allows. Returns their number, and how many pods they were about. No
+        decision is made while the watch of nodes or pods is down: the server may answer binds before those watches are
+        back."""
+        spent = count = members = 0
+        now = self._clock.now()
+        if self._watch_down(now):  # once in a burst: no watch is lost or comes back before it ends
+            return 0, 0
+        ends = now + MAX_BURST_SECONDS
         if self._may_decide():
             self.resource_reservations.step()
         while self.resource_reservations.caught_up and self._may_decide() and spent < BURST_BUDGET and now < ends:
@@ -161,9 +174,19 @@ class SchedulingLoop:
             now = self._schedule_one(attempt)
             rows = self._work_done() - before
             self._metrics.refresh_rows.labels().observe(rows)
-            spent += PER_DECISION + rows
+            pods = len(attempt.job.pods)
+            spent += PER_DECISION + PER_MEMBER * (pods - 1) + rows
             count += 1
-        return count
+            members += pods
+        self.decisions += count
+        return count, members
+
+    def _report(self) -> None:
+        """Makes some of the reports that are due."""
+        self._pod_reporter.report_rejected(self._queue.take_rejected())
+        self._pod_reporter.report_some()
+        self._settle_usage()
+        log_object_warnings(self._ledger)
 
     def _may_decide(self) -> bool:
         """Whether all devices are read, and the dispatcher takes more. Reads some devices if not."""

@@ -86,7 +86,7 @@ class PodReporter:
             decision.sentence(job.namespace),
             again=True,
             held=decision.waits_its_turn,
-            most=MEMBERS,
+            most=PORTION,
         ):
             self._waiting[key] = None
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))

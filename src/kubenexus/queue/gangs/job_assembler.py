@@ -208,15 +208,16 @@ class JobAssembler:
 
     # --- gangs ----------------------------------------------------------------------------------------------------
 
-    def build_changed(self) -> None:
+    def build_changed(self) -> int:
         """Builds the jobs of changed gangs and queues them, as many as one turn of the event loop may; namespaces take
         turns. Called at the end of a batch of watch events and before each burst of decisions. Gangs in flight are
-        built when their attempt has finished."""
+        built when their attempt has finished. Returns the work that it took, in members."""
         self._left = self._left_for_attempts = self._portion
         self.registry.changed.mark_due(self._queue.now())
         while self._left > 0 and (gang := self.registry.changed.next()) is not None:
             self._left -= self._cost(gang)
             self._build(gang)
+        return self._portion - self._left
 
     def build_gang(self, gang: str) -> None:
         """Builds the jobs of a gang if they are outdated."""
