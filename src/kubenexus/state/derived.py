@@ -22,7 +22,7 @@ class Derivation(NamedTuple):
     of_one: Callable[[Any], Any] | None = None
 
 
-_MOST, _MOST_BYTES = 64, 64 << 20
+_MOST, _MOST_BYTES = 128, 64 << 20
 _FEW = 4  # rows up to which plain numbers are faster
 
 

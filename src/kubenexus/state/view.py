@@ -42,6 +42,7 @@ class Nodes:
         self.where: Any = slice(0, columns.size) if rows is None else rows
         self.feasible: Any = None  # over all rows of the table, set where a score is computed
         self._common: Any = None
+        self._by_row: Any = None
         self._stocks: dict[tuple[str, ...], tuple[Any, bool]] = {}
 
     @property
@@ -79,6 +80,13 @@ class Nodes:
             tables = self._amounts(layout) if layout.exact else self._integers(layout)
             known = self._stocks[resources] = (tables, layout.fewest == self.columns.size)
         return known
+
+    @property
+    def by_row(self) -> Any:
+        """The amounts of each row of a view of some rows (`ResourceColumns.by_row`)."""
+        if self._by_row is None:  # plugins use the same ones
+            self._by_row = self.columns.resources.by_row.take(self.rows, axis=0)
+        return self._by_row
 
     def min_free(self, resources: tuple[str, ...]) -> list[float]:
         """Returns a lower bound of the free amount of each resource over all rows of the table; -1 where none is
@@ -165,6 +173,12 @@ class Nodes:
         classes."""
         return self.columns.derived.all(wanted, self.columns) if self.rows is None else wanted.of(self)
 
+    def derived_for_all(self, wanted: Derivation) -> Any:
+        """Returns the same, taken out of the column of all rows. That is brought up to date once for all classes, which
+        is less work where many classes ask for it, each for other rows. The caller must not write into it."""
+        found = self.columns.derived.all(wanted, self.columns)
+        return found if self.rows is None else found.take(self.rows, axis=-1)
+
     def _amounts(self, layout: ResourceLayout) -> Any:
         """Returns every kind of amount as floats. Over all rows they are computed once for all classes. A view of some
         rows computes the common resources once for all plugins."""
@@ -221,6 +235,10 @@ class LockedNodes(Nodes):
         return _locked(tables), every
 
     @property
+    def by_row(self) -> Any:
+        return _locked(super().by_row)
+
+    @property
     def cordoned(self) -> Any:
         return _locked(super().cordoned)
 
@@ -245,6 +263,9 @@ class LockedNodes(Nodes):
 
     def derived(self, wanted: Derivation) -> Any:
         return _locked(super().derived(wanted))
+
+    def derived_for_all(self, wanted: Derivation) -> Any:
+        return _locked(super().derived_for_all(wanted))
 
 
 def _locked(array: Any) -> Any:
@@ -317,8 +338,7 @@ def _amounts_of(resources: tuple[int, ...]) -> Derivation:
     which = slice(len(resources)) if resources == tuple(range(len(resources))) else list(resources)
 
     def amounts(nodes: Nodes) -> Any:
-        cards = nodes.columns.resources.by_row
-        cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
+        cards = nodes.columns.resources.by_row[nodes.where] if nodes.rows is None else nodes.by_row
         table = np.empty((FREE_NONZERO + 1, len(resources), len(cards)))
         table[:3] = cards.transpose(1, 2, 0)[:, which]
         np.subtract(table[0], table[1:3], out=table[3:])  # exact, except for amounts that fit no node

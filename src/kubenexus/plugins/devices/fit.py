@@ -86,15 +86,15 @@ class DeviceFit(CountsDevices):
             verdict.reject(units_to_take(request.resource, nodes) < request.number, NO_DEVICE)
 
     def _filter_part(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
-        sets = nodes.devices
         if isinstance(nodes, OneNode):
-            reason = self._lacking_part(request, sets)
+            reason = self._lacking_part(request, nodes.devices)
             if reason is not None:
                 verdict.reject(True, reason)
             return
         if request.is_common:
             lacking = parts(request, nodes) < request.number
         else:
+            sets = nodes.devices
             lacking = sets.count(available(request, sets)) - unnamed_cards(request, sets) < request.number
         if not any_true(lacking):
             return
@@ -117,7 +117,11 @@ class DeviceFit(CountsDevices):
 
         if not request.is_common:
             return of(nodes)
-        return nodes.cached_until_node_change(("devices of parts", request.resource, request.number), of)
+        columns = nodes.columns
+        shared, large = columns.cached_until_node_change(
+            ("devices of parts", request.resource, request.number), lambda: of(Nodes(columns))
+        )
+        return (shared, large) if nodes.rows is None else (shared[nodes.rows], large[nodes.rows])
 
     @staticmethod
     def _lacking_part(request: DeviceRequest, sets: OneNodeDevices) -> Reason | None:

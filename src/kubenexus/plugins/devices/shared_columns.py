@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.keys import gpu
 from kubenexus.base.arrays import IntColumn
 from kubenexus.plugins.devices.capacity import unnamed_cards
-from kubenexus.plugins.devices.request import DeviceRequest, available
+from kubenexus.plugins.devices.request import DeviceRequest
 from kubenexus.plugins.devices.row_states import StateResults
 from kubenexus.state.derived import Derivation
 from kubenexus.state.devices.layout import ISLAND
+from kubenexus.state.devices.view import unpacked
 from kubenexus.state.view import Nodes, OneNode
 
 _results: StateResults[int] = StateResults()
@@ -25,23 +27,45 @@ MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers a
 
 def units_to_take(resource: str, nodes: Nodes) -> Any:
     """Returns how many more units of a resource each row has on devices that are free."""
-    return nodes.derived(_units(resource))
+    return nodes.derived_for_all(_units(resource))
 
 
 def parts(request: DeviceRequest, nodes: Nodes) -> Any:
     """Returns how many devices of each row have a part free, for a part that many classes ask for."""
-    return nodes.derived(_parts(request.resource, request.share, request))
+    table = nodes.derived_for_all(_largest_parts(request.resource))
+    return (table[:-1] >= request.share).sum(axis=0) - table[-1]
 
 
-@functools.lru_cache(maxsize=256)
-def _parts(resource: str, share: int, request: DeviceRequest) -> Derivation:
-    what = f"parts of {share} of {resource}"
+@functools.lru_cache(maxsize=64)
+def _largest_parts(resource: str) -> Derivation:
+    """Returns the derivation of the largest share that each device can give, 0 or less if none, and in a last row of
+    the cards that pods hold without names. A share needs as much of the card's memory, rounded down."""
+    plain = DeviceRequest(resource, 1)
 
     def of(nodes: Nodes) -> Any:
-        sets = nodes.devices
-        return sets.count(available(request, sets)) - unnamed_cards(request, sets)
+        sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
+        usable, memory = devices.usable[:, where], devices.memory[:, where]
+        by_memory = np.where(
+            usable > 0, ((memory + 1) * WHOLE - 1) // np.maximum(usable, 1), memory.clip(-1, 0) + WHOLE
+        )
+        largest = np.minimum(devices.share[:, where], by_memory)
+        gives = unpacked(np.where(sets.shared, sets.offered(resource) & sets.healthy, _NONE), devices.slots)
+        unnamed = np.broadcast_to(unnamed_cards(plain, sets), (1, nodes.width))
+        return np.concatenate([np.where(gives, largest, 0), unnamed])
 
-    return Derivation(what, of, lambda node: _results.get(what, request, node, of))
+    def of_one(node: OneNode) -> list[int]:
+        sets = node.devices
+        gives = sets.offered(resource) & sets.healthy if sets.shared else 0
+        amounts = enumerate(zip(sets.shares, sets.memory, sets.usable, strict=True))
+        largest = [
+            min(share, ((memory + 1) * WHOLE - 1) // usable if usable else WHOLE * (memory >= 0))
+            if gives >> slot & 1
+            else 0
+            for slot, (share, memory, usable) in amounts
+        ]
+        return [*largest, unnamed_cards(plain, sets)]
+
+    return Derivation(f"largest parts of {resource}", of, of_one)
 
 
 def shared_scores(
@@ -57,8 +81,8 @@ def shared_scores(
         lambda view: of(view).astype(np.int16),
         lambda node: _results.get(what, request, node, of_one),
     )
-    found: IntColumn = nodes.derived(wanted).copy()
-    return found
+    found: IntColumn = nodes.derived_for_all(wanted)
+    return found.copy() if nodes.rows is None else found
 
 
 @functools.lru_cache(maxsize=64)
@@ -112,4 +136,4 @@ def _spoiled(nodes: Nodes) -> Any:
     return np.array([label_spoils(value) for value in column.values.names], np.bool_)[codes]
 
 
-_EVERY: Final = np.uint64(2**64 - 1)
+_EVERY, _NONE = np.uint64(2**64 - 1), np.uint64(0)

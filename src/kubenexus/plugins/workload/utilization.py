@@ -54,9 +54,8 @@ def utilization_points(nodes: Nodes, weights: Weights, *, packs: bool) -> Any:
     which = 0 if packs else 1
     if isinstance(nodes, OneNode):
         return utilization_of(nodes, weights)[which]
-    # The column of all rows is brought up to date once for all classes, so some rows are taken out of it.
-    column = nodes.columns.derived.all(utilization(weights), nodes.columns)[which]
-    return column.copy() if nodes.rows is None else column[nodes.rows]
+    column = nodes.derived_for_all(utilization(weights))[which]
+    return column.copy() if nodes.rows is None else column
 
 
 def utilization_of(node: OneNode, weights: Weights) -> tuple[int, int]:
