@@ -7,34 +7,30 @@
 All in thousandths of a GPU. A price is next to nothing while slots, or GPUs of the type, are plenty.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.plugins.devices.demand.fill_table import (
     CPU_UNIT,
+    CPUS,
     MAX_CPU,
     MAX_WHOLE,
-    PAIR_OF,
     PAIRS,
     STATES,
-    UNIT,
     CoarseShape,
     coarse,
     fill_values,
 )
+from kubenexus.plugins.devices.demand.node_states import CoarseState
+from kubenexus.plugins.devices.demand.states_after import Wanted
 from kubenexus.state.demand import Demand
 
 _OTHER_TYPE: Final = 0  # the table of types that are not told apart
-
-
-class Wanted(NamedTuple):
-    """What a pod takes: cpu in thousandths, a number of GPUs, and thousandths of each."""
-
-    cpu: int
-    gpus: int
-    milli: int
+# As arrays: NumPy takes its time to look at a Python number.
+_NOTHING, _WHOLE, _CPU_UNIT = np.array(0), np.array(WHOLE), np.array(CPU_UNIT)
+_MAX_WHOLE, _MAX_CPU, _VALUES_OF_WHOLE = np.array(MAX_WHOLE), np.array(MAX_CPU), np.array(PAIRS * CPUS)
 
 
 class FillTables:
@@ -81,28 +77,24 @@ class FillTables:
         found, which = np.unique(names.astype(str), return_inverse=True)
         return np.array([self.code_of(str(name)) for name in found], np.int64)[which]
 
-    def expected(self, codes: Any, cpu: Any, left: Any) -> Any:
-        """Returns the expected idle GPU of rows."""
-        whole = (left == WHOLE).sum(axis=0)
-        rows = np.arange(left.shape[1])
-        last = len(left) - 1
-        most = np.where(whole <= last, left[np.minimum(whole, last), rows], 0)
-        second = np.where(whole < last, left[np.minimum(whole + 1, last), rows], 0)
-        counted = np.minimum(whole, MAX_WHOLE)
-        state = (codes * STATES + counted * PAIRS) + PAIR_OF[most // UNIT, second // UNIT]
-        lost = left.sum(axis=0) - counted * WHOLE - most // UNIT * UNIT - second // UNIT * UNIT
-        return self._values[state * (MAX_CPU + 1) + np.clip(cpu // CPU_UNIT, 0, MAX_CPU)] + lost
+    def expected(self, places: Any, states: Any) -> Any:
+        """Returns the expected idle GPU of rows, from where their tables begin and `states_after.states`."""
+        whole, pair, lost, cpu = states
+        counted = np.minimum(whole, _MAX_WHOLE)
+        where = cpu // _CPU_UNIT
+        np.maximum(where, _NOTHING, out=where)
+        np.minimum(where, _MAX_CPU, out=where)
+        where += pair
+        where += counted * _VALUES_OF_WHOLE
+        where += places
+        return self._values.take(where) + (lost + (whole - counted) * _WHOLE)
 
-    def expected_of_row(self, code: int, cpu: int, left: list[int]) -> float:
-        """The same for one row."""
-        whole = left.count(WHOLE)
-        most = left[whole] if whole < len(left) else 0
-        second = left[whole + 1] if whole + 1 < len(left) else 0
-        counted = min(whole, MAX_WHOLE)
-        state = code * STATES + counted * PAIRS + PAIR_OF.item(most // UNIT, second // UNIT)
-        lost = sum(left) - counted * WHOLE - most // UNIT * UNIT - second // UNIT * UNIT
-        value: float = self._values.item(state * (MAX_CPU + 1) + min(max(cpu // CPU_UNIT, 0), MAX_CPU))
-        return value + lost
+    def expected_of_row(self, code: int, cpu: int, state: CoarseState) -> float:
+        """The same for one row, from the number of its table."""
+        counted = min(state.whole, MAX_WHOLE)
+        where = (code * STATES + counted * PAIRS) * CPUS + state.pair + min(max(cpu // CPU_UNIT, 0), MAX_CPU)
+        value: float = self._values.item(where)
+        return value + (state.lost + (state.whole - counted) * WHOLE)
 
 
 def _coarse_mix(demand: Demand, name: str) -> tuple[CoarseShape, ...]:
@@ -115,52 +107,23 @@ def _coarse_mix(demand: Demand, name: str) -> tuple[CoarseShape, ...]:
     return tuple(CoarseShape(*key, share) for key, share in sorted(merged.items()))
 
 
-def after_pod(wanted: Wanted, left: Any) -> Any:
-    """Returns what is left of the GPUs of rows after the pod, most first. Rows that cannot take it have any result."""
-    if not wanted.gpus:
-        return left
-    if wanted.milli == WHOLE:
-        after = np.zeros_like(left)
-        if wanted.gpus < len(left):
-            after[: -wanted.gpus] = left[wanted.gpus :]
-        return after
-    tightest = np.maximum((left >= wanted.milli).sum(axis=0) - 1, 0)
-    after = left.copy()
-    after[tightest, np.arange(left.shape[1])] -= wanted.milli
-    return -np.sort(-np.maximum(after, 0), axis=0)
-
-
-def after_pod_on_row(wanted: Wanted, left: list[int]) -> list[int]:
-    """The same for one row."""
-    if not wanted.gpus:
-        return left
-    if wanted.milli == WHOLE:
-        return left[wanted.gpus :] + [0] * min(wanted.gpus, len(left))
-    tightest = max(sum([each >= wanted.milli for each in left]) - 1, 0)
-    after = left.copy()
-    after[tightest] = max(after[tightest] - wanted.milli, 0)
-    after.sort(reverse=True)
-    return after
-
-
-def slot_losses(demand: Demand, wanted: Wanted, cpu: Any, left: Any, after: Any) -> Any:
-    """Returns the price of the slots that rows lose."""
+def slot_losses(demand: Demand, wanted: Wanted, states: Any) -> Any:
+    """Returns the price of the slots that rows lose by a pod."""
     total: Any = 0
-    before, then = (left == WHOLE).sum(axis=0), (after == WHOLE).sum(axis=0)
+    whole, cpu = states[0], np.maximum(states[3], _NOTHING)
     for slot in demand.slots:
         if slot.price:
-            had = np.minimum(before // slot.size, np.maximum(cpu, 0) // slot.cpu)
-            has = np.minimum(then // slot.size, np.maximum(cpu - wanted.cpu, 0) // slot.cpu)
+            had, has = np.minimum(whole // slot.size, cpu // slot.cpu)
             total = total + slot.price * (had - has - (wanted.gpus == slot.size))
     return total
 
 
-def slot_losses_of_row(demand: Demand, wanted: Wanted, cpu: int, left: list[int], after: list[int]) -> int:
-    """The same for one row."""
-    total, before, then = 0, left.count(WHOLE), after.count(WHOLE)
+def slot_losses_of_row(demand: Demand, wanted: Wanted, cpu: int, before: int, after: int) -> int:
+    """The same for one row, from the number of whole GPUs before and after the pod."""
+    total = 0
     for slot in demand.slots:
         if slot.price:
             had = min(before // slot.size, max(cpu, 0) // slot.cpu)
-            has = min(then // slot.size, max(cpu - wanted.cpu, 0) // slot.cpu)
+            has = min(after // slot.size, max(cpu - wanted.cpu, 0) // slot.cpu)
             total += slot.price * (had - has - (wanted.gpus == slot.size))
     return total

@@ -23,6 +23,7 @@ UNIT: Final = 50  # thousandths of a GPU
 FULL: Final = WHOLE // UNIT
 CPU_UNIT: Final = 2000  # thousandths of a core
 MAX_CPU: Final = 64  # units: nodes with more free cpu count as this large
+CPUS: Final = MAX_CPU + 1  # values of each state
 MAX_WHOLE: Final = 8  # GPUs: nodes with more free ones count as this large
 P_END: Final = 1 / 200
 _PAIR_LIST: Final = [(one, other) for one in range(FULL) for other in range(one + 1)]
