@@ -91,12 +91,13 @@ def test_any_pods_on_any_nodes(cluster: CheckedCluster, pod: Pod) -> None:
         pytest.param({"cpu": 1, "memory": "1Gi"}, 6, id="the ordinary pod"),
         pytest.param({"cpu": 1}, 6, id="asks for cpu alone"),
         pytest.param({"cpu": 8, "memory": "1Gi"}, 2, id="fits some nodes only: each is asked, and the two it fits on"),
-        pytest.param({"cpu": 1, "memory": "1Gi", "gpu": 1}, 0, id="asks for something else besides"),
+        pytest.param({"cpu": 1, "memory": "1Gi", "gpu": 1}, 2, id="asks for a GPU: the two nodes that have one"),
+        pytest.param({"cpu": 1, "memory": "1Gi", "gpu": 2}, 0, id="asks for more GPUs than any node has"),
         pytest.param({}, 0, id="asks for nothing: balance is no matter of such pods"),
     ],
 )
 def test_who_is_answered_together(pod: Any, answered: int) -> None:
-    nodes = [a_node("n1", cpu=4), a_node("n2", cpu=8), a_node("n3", cpu=8)]
+    nodes = [a_node("n1", cpu=4), a_node("n2", cpu=8, gpu=1), a_node("n3", cpu=8, gpu=1)]
     assert check(a_pod("asking", **pod), a_ledger(nodes)) == answered
 
 

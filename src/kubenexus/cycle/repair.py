@@ -20,7 +20,8 @@ from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode, Rows
 
-_INFEASIBLE = np.array(INFEASIBLE)  # as an array: NumPy takes its time to look at a Python number
+# As arrays: NumPy takes its time to look at a Python number.
+_INFEASIBLE, _NO_REASON = np.array(INFEASIBLE), np.array(0, np.uint8)
 _FEW_ROWS = 6  # rows up to which plain numbers are faster than NumPy: 15 µs a row instead of 30 (docs/adr/0003)
 
 
@@ -224,17 +225,24 @@ def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Cha
         scores = [score for score in _row_scores(table) if not score.traits.quiet]
         groups = [ColumnGroup([column for column in table.filters if not column.traits.stamped], scores)]
     changed = of_node  # a node that came, went or was blocked changes feasibility without any filter
+    refused: Any = None
     combined: Any = [group.ask(table.pod, view) for group in groups]
     for group, found in zip(groups, combined, strict=True):
         for column in group.filters:
-            changed |= column.put(rows, column.ask(table.pod, view) if found is None else 0, size)
-    view.feasible = table.feasible
-    for group, found in zip(groups, combined, strict=True):
-        for i, score in enumerate(group.scores):
-            raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if found is None else found[i]
-            if isinstance(raw, (Skip, Verdict)):
-                raise PluginError(score.plugin.name, "skips some rows of a class and not others")
-            table.sums.outdated |= score.put(rows, raw, size)
+            bits = column.ask(table.pod, view) if found is None else 0
+            changed |= column.put(rows, bits, size)
+            if not isinstance(bits, int):
+                refused = bits if refused is None else refused | bits
+    if refused is None or of_node:
+        _score_many(table, view, groups, combined)
+    else:  # as in `_repair_one`: a refused row is computed when these filters refuse it no longer
+        fits = refused == _NO_REASON
+        view = Nodes(columns, rows[fits])
+        if not view.width:
+            return changed and update_feasibility(table, columns, rows, np.full(len(rows), INFEASIBLE))
+        for i, found in enumerate(combined):
+            combined[i] = groups[i].ask(table.pod, view) if found is None else [each[fits] for each in found]
+        _score_many(table, view, groups, combined)
     if of_node:
         table.sums.update_static(rows)
     base = table.rank_rows(columns, rows)
@@ -247,3 +255,14 @@ def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Cha
         np.putmask(rank, ~table.feasible[rows], _INFEASIBLE)
     table.rank[rows] = rank
     return False
+
+
+def _score_many(table: ClassTable, view: Nodes, groups: list[ColumnGroup], combined: Any) -> None:
+    """Computes the scores of the rows of a view. `combined` is what rules computed for each group."""
+    view.feasible, size = table.feasible, len(table.feasible)
+    for group, found in zip(groups, combined, strict=True):
+        for i, score in enumerate(group.scores):
+            raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if found is None else found[i]
+            if isinstance(raw, (Skip, Verdict)):
+                raise PluginError(score.plugin.name, "skips some rows of a class and not others")
+            table.sums.outdated |= score.put(view.rows, raw, size)

@@ -3,8 +3,8 @@ ordinary pods and default arguments.
 
 All compute how full a node is or would be, and all run again on every row with a new pod: after each decision, for each
 class. The combination reads the amounts once, and checks once that none is insufficient. Its results equal those of the
-plugins. For the less simple cases (an insufficient amount, a node without memory, a pod with a GPU) it returns
-None, and the caller runs the plugins.
+plugins. For the less simple cases (an insufficient amount, a node without memory) it returns None, and the caller runs
+the plugins.
 """
 
 from typing import Any
@@ -15,22 +15,25 @@ from kubenexus.base.arrays import FLOAT_EXACT_MAX, IntColumn
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.node_resources.balance import balance_of_two, current_balance
 from kubenexus.plugins.workload.workload_aware import WorkloadAwareScoring
-from kubenexus.state.resources import BASICS, COMMON_RESOURCES, CPU, MEMORY, PODS
+from kubenexus.state.resources import BASICS, COMMON_RESOURCES, CPU, MEMORY, NOTHING, PODS
 from kubenexus.state.view import ALLOC, FREE_NONZERO, USED, Nodes, OneNode
 
 _NAMES = tuple(BASICS[r] for r in COMMON_RESOURCES)
 _COMMON, _BOTH = slice(len(COMMON_RESOURCES)), slice(CPU, MEMORY + 1)
+_MOST_OTHERS = 4  # resources beside cpu and memory
 _BASE, _ONE, _HUNDRED = np.array(150, np.uint8), np.array(1, np.uint8), np.array(100.0)
 
 
 class _Wanted:
     """The pod's requests, and those that scores count: as numbers, and as two column vectors to add to tables of cpu,
-    memory and pods."""
+    memory and pods. `others` are resources that are only filtered by, such as GPUs."""
 
-    __slots__ = ("columns", "cpu", "memory", "scored_cpu", "scored_memory")
+    __slots__ = ("columns", "cpu", "memory", "others", "scored_cpu", "scored_memory")
 
-    def __init__(self, cpu: int, memory: int, scored_cpu: int, scored_memory: int) -> None:
-        self.cpu, self.memory = cpu, memory
+    def __init__(
+        self, cpu: int, memory: int, scored_cpu: int, scored_memory: int, others: tuple[tuple[str, int], ...]
+    ) -> None:
+        self.cpu, self.memory, self.others = cpu, memory, others
         self.scored_cpu, self.scored_memory = scored_cpu, scored_memory
         both = [cpu, memory, 1], [scored_cpu, scored_memory, 0]
         self.columns: Any = np.array(both, np.float64)[:, :, None]
@@ -61,6 +64,10 @@ class CombinedResourceRule:
         least = nodes.min_free(_NAMES)
         if wanted.cpu > least[CPU] or wanted.memory > least[MEMORY] or least[PODS] < 1:
             return None
+        for name, amount in wanted.others:
+            left = nodes.alloc(name) - nodes.used(name)
+            if left.item(left.argmin()) < amount:
+                return None
         amounts, (more, counted) = nodes.amounts(_NAMES)[0][:, _BOTH], wanted.columns[:, _BOTH]
         spare, used = amounts[FREE_NONZERO] - counted, amounts[USED] + more
         if spare.item(spare.argmin()) < 0.0:
@@ -73,7 +80,12 @@ class CombinedResourceRule:
 
     def _some(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
         """Computes from the rows' own amounts (`by_row`)."""
-        cards = nodes.columns.resources.by_row.take(nodes.rows, axis=0)
+        cards = nodes.by_row
+        for name, amount in wanted.others:
+            r = nodes.columns.resources.index.get(name, NOTHING)
+            left = cards[:, 0, r] - cards[:, 1, r]
+            if left.item(left.argmin()) < amount:
+                return None
         width = len(cards)
         table = np.empty((3, 3, width))  # of the common resources: allocatable, used, and used as scores count it
         table[:] = cards.transpose(1, 2, 0)[:, _COMMON]
@@ -105,6 +117,10 @@ class CombinedResourceRule:
             return None
         if spare_cpu < 0 or spare_memory < 0 or memory > FLOAT_EXACT_MAX or cpu > FLOAT_EXACT_MAX:
             return None
+        for name, amount in wanted.others:
+            r = node.columns.resources.index.get(name, NOTHING)
+            if there[r] - taken[r] < amount:
+                return None
         apart = abs(used_cpu / cpu - used_memory / memory)
         before = abs(taken[CPU] / cpu - taken[MEMORY] / memory)
         even = int((1 - apart / 2) * 100.0) - int((1 - before / 2) * 100.0)
@@ -116,12 +132,14 @@ class CombinedResourceRule:
 
     @staticmethod
     def _ordinary(pod: PodClass) -> _Wanted | None:
-        """Returns None unless the pod requests cpu or memory and nothing else, and both plugins count it alike."""
+        """Returns None unless the pod requests cpu or memory, and both plugins count it alike."""
         asked, plain, scored = dict(pod.demand.amounts), dict(pod.demand.with_resize), dict(pod.demand.with_defaults)
         cpu, memory = asked.pop("cpu", 0), asked.pop("memory", 0)
-        if asked or not (cpu or memory) or (cpu, memory) != (plain.get("cpu", 0), plain.get("memory", 0)):
+        if len(asked) > _MOST_OTHERS or not (cpu or memory):
             return None
-        return _Wanted(cpu, memory, scored.get("cpu", 0), scored.get("memory", 0))
+        if (cpu, memory) != (plain.get("cpu", 0), plain.get("memory", 0)):
+            return None
+        return _Wanted(cpu, memory, scored.get("cpu", 0), scored.get("memory", 0), tuple(asked.items()))
 
 
 def _emptiness(spare: Any, there: Any) -> Any:

@@ -22,7 +22,7 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import MAX_REASONS, Code, NodeVerdict, Reason
 from kubenexus.plugins.node_resources import hints
 from kubenexus.plugins.node_resources.strategies import LEAST_ALLOCATED, Strategy, amounts_of, strategy_from
-from kubenexus.state.view import ALLOC, FREE, FREE_NONZERO, NONZERO, Nodes, OneNode
+from kubenexus.state.view import ALLOC, FREE, FREE_NONZERO, NONZERO, USED, Nodes, OneNode
 
 _TOGETHER = 8  # resources that are compared as one table
 _TOO_MANY_PODS = Reason("Too many pods")
@@ -55,12 +55,17 @@ class NodeResourcesFit:
         if len(asked.names) > _TOGETHER:
             self._one_by_one(asked, nodes, verdict)
             return
-        amounts = nodes.amounts(asked.names)[0]
-        lacking = amounts[FREE] < asked.like(amounts)
+        if nodes.rows is None:
+            amounts = nodes.amounts(asked.names)[0]
+            there, lacking = amounts[ALLOC], amounts[FREE] < asked.like(amounts)
+        else:  # from the rows' own amounts: 30 instead of 65 us for 40 rows and four resources
+            held = nodes.by_row[:, : USED + 1, nodes.columns.resources.layout(asked.names).rows].T
+            there = held[:, ALLOC]
+            lacking = there - held[:, USED] < asked.like(held)
         if any_true(lacking):
             for i, name in enumerate(asked.names):
                 if any_true(lacking[i]):
-                    self._reject(name, lacking[i], amounts[ALLOC, i] < asked.values[i], nodes, verdict)
+                    self._reject(name, lacking[i], there[i] < asked.values[i], nodes, verdict)
 
     @staticmethod
     def _filter_one(asked: AmountVector, node: OneNode, verdict: NodeVerdict) -> None:
@@ -95,8 +100,11 @@ class NodeResourcesFit:
             return
         if nodes.is_device_class_resource(name):  # where no device plugin offers it, DynamicResources decides
             lacking &= nodes.alloc(name) > 0
-        verdict.reject(lacking & too_small, _insufficient(name, Code.UNRESOLVABLE))
-        verdict.reject(lacking & ~too_small, _insufficient(name, Code.UNSCHEDULABLE))
+        never = lacking & too_small
+        if any_true(never):
+            verdict.reject(never, _insufficient(name, Code.UNRESOLVABLE))
+            lacking = lacking & ~never
+        verdict.reject(lacking, _insufficient(name, Code.UNSCHEDULABLE))
 
     def _asked(self, pod: PodClass) -> AmountVector:
         """Returns the requests of the pod's containers, and one pod."""
