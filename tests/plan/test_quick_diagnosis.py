@@ -11,6 +11,7 @@ from kubenexus.plugins import profile_plugins
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
+NO_MATCH = "didn't match Pod's node affinity/selector"
 NODES = [
     a_node(f"n{cpu}-{memory}-{disk}", cpu=cpu, memory=memory, labels={"disk": disk})
     for cpu in (1, 8)
@@ -30,8 +31,18 @@ NODES = [
         ),
         pytest.param(
             a_pod("p", cpu=2, requires=["disk In ssd"]),
-            (("Insufficient cpu", 2), ("node(s) didn't match Pod's node affinity/selector", 4)),
+            (("Insufficient cpu", 2), (f"node(s) {NO_MATCH}", 4)),
             id="two plugins with one reason each: the first counts",
+        ),
+        pytest.param(
+            a_pod("p", cpu=2, memory="2Gi", requires=["disk In ssd"]),
+            (("Insufficient cpu", 2), ("Insufficient memory", 2), (f"node(s) {NO_MATCH}", 4)),
+            id="a plugin with two reasons behind another one",
+        ),
+        pytest.param(
+            a_pod("p", cpu=2, memory="2Gi", gpu=1),
+            (("Insufficient cpu", 4), ("Insufficient memory", 4), ("Insufficient nvidia.com/gpu", 8)),
+            id="three reasons of one plugin",
         ),
     ],
 )

@@ -14,12 +14,12 @@ from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.state.nodes import NodeColumns
 
+_NO_REASON = np.array(0, np.uint8)
+
 
 def quick_diagnosis(table: ClassTable, columns: NodeColumns) -> Diagnosis | None:
-    """Returns the diagnosis if one plugin refused nodes for at most two reasons, or several for one reason each.
-
-    None otherwise, and also if a reason is an error, a node is blocked, or a row has no node.
-    """
+    """Returns the diagnosis; None if a reason is an error, a node is blocked, a row has no node, or a plugin has more
+    reasons than a byte has bits."""
     refusing = [column for column in table.filters if column.bits is not None]
     if not refusing or columns.count != columns.size or columns.blocked_count:
         return None
@@ -30,6 +30,8 @@ def quick_diagnosis(table: ClassTable, columns: NodeColumns) -> Diagnosis | None
         return _two_reasons(refusing[0], columns.count, refused)
     if all([len(column.reasons.reasons) == 1 for column in refusing]):  # noqa: C419
         return _one_reason_each(refusing, columns.count, refused)
+    if all([_is_countable(column) for column in refusing]):  # noqa: C419
+        return _by_combination(refusing, columns.count)
     return None
 
 
@@ -59,3 +61,27 @@ def _two_reasons(column: FilterColumn, nodes: int, refused: int) -> Diagnosis:
         if number:
             counts[reason.text] = counts.get(reason.text, 0) + number
     return Diagnosis(nodes, tuple(sorted(counts.items())), (column.plugin.name,) if counts else ())
+
+
+def _is_countable(column: FilterColumn) -> bool:
+    """Whether each reason has a bit of a byte, and none has marks to be replaced by names of the pod's objects."""
+    return column.bits.dtype == np.uint8 and not any(["\x01" in reason.text for reason in column.reasons.reasons])  # noqa: C419
+
+
+def _by_combination(refusing: list[FilterColumn], nodes: int) -> Diagnosis:
+    """Counts nodes by the combination of reasons that the first plugin against them has."""
+    counts: dict[str, int] = {}
+    plugins: list[str] = []
+    rest: Any = None  # rows that no earlier plugin refused
+    for column in refusing:
+        bits = column.bits if rest is None else column.bits.take(rest)
+        numbers = np.bincount(bits).tolist()
+        for value, number in enumerate(numbers[1:], 1):
+            if number:
+                for reason in column.reasons.read(value):
+                    counts[reason.text] = counts.get(reason.text, 0) + number
+        if len(numbers) > 1:
+            plugins.append(column.plugin.name)
+            fitting = np.flatnonzero(bits == _NO_REASON)
+            rest = fitting if rest is None else rest.take(fitting)
+    return Diagnosis(nodes, tuple(sorted(counts.items())), tuple(sorted(plugins)))
