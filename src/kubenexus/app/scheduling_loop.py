@@ -331,7 +331,7 @@ class SchedulingLoop:
             self._refused(attempt, decision, began)
             if self._on_refused is not None:
                 self._on_refused(attempt.job, decision)
-        self._demand.decided(job, self._ledger, placed=decision.placed)
+        self._demand.decided(job, self._ledger, placed=decision.placed, placements=decision.placements)
 
     def _submit(self, attempt: SchedulingAttempt, job: Job, decision: Decision, began: float) -> None:
         """Writes the placements into the ledger and starts the binds. `job` is the attempt's, without nodes that it

@@ -8,7 +8,7 @@ GPUs were placed there is no demand, and the rules of islands decide.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.resource_names import CPU
+from kubenexus.framework.decision import PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.plugins.devices.demand.node_states import gpu_types, gpus_left
 from kubenexus.plugins.devices.request import needs_of
@@ -86,12 +87,13 @@ class DemandLearner:
         self._due = FIRST
         self._current: Demand | None = None
 
-    def decided(self, job: Job, ledger: Ledger, *, placed: bool) -> None:
-        """Counts a job, after its decision was committed."""
+    def decided(self, job: Job, ledger: Ledger, *, placed: bool, placements: Iterable[PodPlacement] = ()) -> None:
+        """Counts a job, after its decision was committed. What pods request is read again, but for `placements`."""
         if not ledger.nodes.devices.count or job.profile not in self._profiles:
             return
+        footprints = {each.pod: each.footprint for each in placements}
         for pod in job.pods[:MAX_PODS]:
-            self._count(pod, placed=placed)
+            self._count(pod, footprints.get(pod.key), placed=placed)
         self._unchecked += 1
         mix_is_due = self._since >= self._due and self._on_gpus >= FIRST
         if not mix_is_due and (self._current is None or self._unchecked < CHECK_EVERY):
@@ -101,9 +103,9 @@ class DemandLearner:
         if demand is not None:
             ledger.set_demand(demand)
 
-    def _count(self, pod: Pod, *, placed: bool) -> None:
+    def _count(self, pod: Pod, footprint: Footprint | None, *, placed: bool) -> None:
         try:
-            shape = shape_of(pod)
+            shape = shape_of(pod, footprint)
         except Exception:  # a pod may contain anything; the decision says what is wrong with it
             return
         namespace = pod.metadata.namespace
@@ -150,22 +152,39 @@ class DemandLearner:
         return tuple((shape, weight / total) for shape, weight in kept)
 
 
+class _Hardware(NamedTuple):
+    """GPU types: their names, the number of each row's, those that are told apart, most GPUs first, each with the GPUs
+    of its largest node; and whether most nodes have GPUs."""
+
+    names: list[str]
+    which: Any
+    types: tuple[tuple[str, int], ...]
+    on_gpu_nodes: bool
+
+
+def _hardware(nodes: NodeColumns) -> _Hardware:
+    found, which = np.unique(gpu_types(Nodes(nodes)).astype(str), return_inverse=True)
+    names, there = found.tolist(), np.bitwise_count(nodes.devices.gpus[: nodes.size]).astype(np.int64)
+    numbers = np.bincount(which, weights=there, minlength=len(names)).tolist()
+    ordered = sorted([(-number, name) for name, number in zip(names, numbers, strict=True) if name and number])
+    types = tuple((name, int(there[which == names.index(name)].max())) for _, name in ordered[: MAX_TYPES - 1])
+    return _Hardware(names, which, types, on_gpu_nodes=2 * int((there > 0).sum()) > nodes.count)
+
+
 class _Cluster:
     """What is free in the cluster: by slot, and by GPU type."""
 
     def __init__(self, nodes: NodeColumns) -> None:
+        hardware: _Hardware = nodes.cached_until_node_change("hardware of demand", lambda: _hardware(nodes))
+        self.types, self.on_gpu_nodes = hardware.types, hardware.on_gpu_nodes
         view = Nodes(nodes)
         left = gpus_left(view)
         self._cpu = np.maximum(view.alloc(CPU) - view.used(CPU), 0)
         self._whole = (left == WHOLE).sum(axis=0)
-        free, names = left.sum(axis=0) / WHOLE, gpu_types(view)
+        free = left.sum(axis=0) / WHOLE
         self._idle = float(free.sum())
-        self._free: Mapping[str, float] = _sums(names, free)
-        there = np.bitwise_count(nodes.devices.gpus[: nodes.size]).astype(np.int64)
-        self.on_gpu_nodes = 2 * int((there > 0).sum()) > nodes.count
-        ordered = sorted(_sums(names, there).items(), key=lambda each: (-each[1], each[0]))
-        most = {name: int(there[names == name].max()) for name, number in ordered if name and number}
-        self.types = tuple((name, most[name]) for name, _ in ordered if name in most)[: MAX_TYPES - 1]
+        by_type = np.bincount(hardware.which, weights=free, minlength=len(hardware.names)).tolist()
+        self._free: Mapping[str, float] = dict(zip(hardware.names, by_type, strict=True))
 
     def slots(self, mix: Iterable[tuple[DemandShape, float]]) -> tuple[SlotDemand, ...]:
         shapes = list(mix)
@@ -226,8 +245,3 @@ def _level(price: float) -> int:
 
 def _same_prices(known: Demand, slots: tuple[SlotDemand, ...], prices: tuple[tuple[str, int], ...]) -> bool:
     return known.type_prices == prices and [each.price for each in known.slots] == [each.price for each in slots]
-
-
-def _sums(names: np.ndarray, amounts: np.ndarray) -> dict[str, float]:
-    found, which = np.unique(names.astype(str), return_inverse=True)
-    return dict(zip(found.tolist(), np.bincount(which, weights=amounts, minlength=len(found)).tolist(), strict=True))

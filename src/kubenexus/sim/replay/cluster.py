@@ -47,7 +47,7 @@ class ReplayCluster:
             commit(decision, made, self.ledger, now)
             for placement in decision.placements:
                 self._digest.update(f"{placement.pod} {placement.node}\n".encode())
-        self._demand.decided(made, self.ledger, placed=decision.placed)
+        self._demand.decided(made, self.ledger, placed=decision.placed, placements=decision.placements)
         return decision
 
     def end(self, decision: Decision) -> None:
