@@ -12,6 +12,7 @@ from bench import (
     events,
     fair_queues,
     gangs,
+    gpu_replay,
     longest_turn,
     memory,
     numa,
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     seconds: float = 2.0
     memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
     waiting: int = queue.WAITING
+    replayed: int = 1_500  # jobs of a drawn replay
     entries: int | None = None  # of large objects, at most; None: as many as an API server accepts
 
     def wants(self, bench: str, case: str) -> bool:
@@ -114,6 +116,9 @@ def run(plan: Plan) -> Iterator[Result]:
         if nodes <= MOST_CROWDED:
             yield from _preemption(nodes, plan)
             yield from _pairs(nodes, plan)
+    if plan.wants(gpu_replay.BENCH, gpu_replay.DRAWN):
+        settle_down()
+        yield from gpu_replay.rows(tuple(size for size in plan.sizes if size <= MOST_CROWDED), plan.replayed)
     yield from _queue(plan)
     yield from _decode(plan)
     yield from _longest(plan)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from bench import devices, gangs, preemption
+from bench import devices, gangs, gpu_replay, preemption
 from bench.measure import Longest, Memory, Result, Timing
 from bench.wishes import WISHES
 
@@ -64,7 +64,15 @@ def _times(bench: str, case: str = "") -> Callable[[Result], float | None]:
     return of
 
 
+def _replay_us(result: Result) -> float | None:
+    """The mean of a decision in a replay, on as many nodes as openb has at most."""
+    is_small = isinstance(result, Timing) and result.bench == gpu_replay.BENCH and result.nodes <= gpu_replay.FEW_NODES
+    return result.us if is_small and isinstance(result, Timing) else None
+
+
 TARGETS = (
+    Target("a decision of a replay, up to 1,213 nodes, us", gpu_replay.LIMIT, _replay_us),
+    Target("a decision of a replay, times without demand", 2.0, _times(gpu_replay.BENCH)),
     Target("shipped.warm, times kube-scheduler's plugins", 1.5, _times("shipped.warm")),
     Target("shipped.cold, times kube-scheduler's plugins", 2.5, _times("shipped.cold")),
     Target("shipped.mixed, times kube-scheduler's plugins", 2.0, _times("shipped.mixed")),

@@ -15,7 +15,7 @@ from bench.suite import Plan
 from bench.targets import growth, judge
 from kubenexus.testing.large.scenarios import dimensions
 
-TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200, entries=50)
+TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200, replayed=60, entries=50)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     gangs = ("8", "100", "1000", "1000-apart", "1000-rack", "tight-1000", "refuse-1000", "1+99", "500+500")
     assert {("plan.gang", case) for case in gangs} | {("commit.gang", "1000")} <= found
     assert {("plan.gang", f"{much}-kinds") for much in ("10", "50", "most", "too-many")} <= found
+    assert ("replay", "drawn GPU cluster") in found
     assert {"queue.churn", "queue.refused"} <= {bench for bench, _ in found}
     assert ("memory", "200 pods, preferred-affinity") in found
     assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
