@@ -9,6 +9,7 @@ Waits use watches: a condition is checked after each change of an object, not pe
 import http.client
 import json
 import ssl
+import threading
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -24,6 +25,8 @@ Objects = dict[str, Object]
 
 MANAGER = "e2e"
 CLOCK = WallClock()
+NOT_READY = "storage is (re)initializing"  # with code 429, while a changed CustomResourceDefinition is taken over
+NEW_KIND_SECONDS = 30.0
 PATCHES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -57,15 +60,16 @@ class ClusterClient:
     # ---- verbs -------------------------------------------------------------------------------------------------------
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, patch: str = "") -> Any:
-        """Sends one request. Raises RequestRefused, or OSError while there is no server."""
-        headers = {**self._headers, "Content-Type": PATCHES.get(patch, "application/json")}
-        connection = self._connect(65.0)  # an API server ends a request after 60
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            return _read(f"{method} {path}", answer.status, answer.read())
-        finally:
-            connection.close()
+        """Sends one request, again while the server says that the kind is not ready. Raises RequestRefused, or OSError
+        while there is no server."""
+        deadline = CLOCK.now() + NEW_KIND_SECONDS
+        while True:
+            try:
+                return self._send(method, path, body, patch)
+            except RequestRefused as refused:
+                if refused.status.get("message") != NOT_READY or CLOCK.now() > deadline:
+                    raise
+            threading.Event().wait(0.1)
 
     def get(self, path: str) -> Any:
         return self.send("GET", path)
@@ -170,6 +174,16 @@ class ClusterClient:
             connection.close()
 
     # ---- internals ---------------------------------------------------------------------------------------------------
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, patch: str) -> Any:
+        headers = {**self._headers, "Content-Type": PATCHES.get(patch, "application/json")}
+        connection = self._connect(65.0)  # an API server ends a request after 60
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return _read(f"{method} {path}", answer.status, answer.read())
+        finally:
+            connection.close()
 
     def _connect(self, seconds: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, timeout=seconds, context=self._trust)
