@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kubenexus.api.keys import KEYS, gang, gpu, tenant
+from kubenexus.api.job_dependencies import MAX_NAMES
+from kubenexus.api.keys import KEYS, gang, gpu, tenant, workload
 from kubenexus.client import kinds
 from kubenexus.testing.large.device_groups import gang_that_competes, machines, one_pool_for_all_nodes, republished
 from kubenexus.testing.large.large_cluster import Item
@@ -12,6 +13,7 @@ from kubenexus.testing.large.pods import ANNOTATION_BYTES, GPU, HOSTNAME, ZONE, 
 
 _QUEUE: Final = "queue"
 _PODS_PER_NODE: Final = 100
+_JOBS: Final = 1_000
 _OF_SINGLE_PODS: Final = sorted(KEYS.difference(*(entry.keys for entry in gang.SECTION.entries)))
 
 
@@ -90,6 +92,15 @@ def _pods_on_gpu_nodes(number: int) -> list[Item]:
     return [*(Item(kinds.NODES, each) for each in nodes), *_items(pods)]
 
 
+def _pods_after_others(number: int) -> list[Item]:
+    """Pods that come after sixteen of the first thousand pods each, so that no search for a cycle is short."""
+    pods = [plain(f"after-{i}") for i in range(number)]
+    for i, pod in enumerate(pods):
+        names = ",".join(f"after-{(i * MAX_NAMES + j + 1) % _JOBS}" for j in range(MAX_NAMES))
+        pod["metadata"]["annotations"] = {workload.AFTER.key: names}
+    return _items(pods)
+
+
 def _unclear_pods(number: int) -> list[Item]:
     """GPU pods with values that cannot be read, each with texts of its own, for all keys but those of gangs."""
     pods = [plain(f"unclear-{i}") for i in range(number)]
@@ -141,6 +152,7 @@ GROUPS: Final[dict[str, LargeGroup]] = {
     "members of a gang with long values": LargeGroup(_members_with_long_values, _relabel_one, 60),
     "pods with a controller each": LargeGroup(_own_controllers, _relabel_all, 5_000),
     "pods of a queue whose tier changes": LargeGroup(_pods_of_a_queue, _raise_tier, 5_000),
+    "pods that come after other jobs": LargeGroup(_pods_after_others, _relabel_all, 5_000),
     "pods whose values cannot be read": LargeGroup(_unclear_pods, _relabel_all, 1_500),
     "pods on GPU nodes that get a price": LargeGroup(_pods_on_gpu_nodes, _price, 5_000),
     "nodes with GPUs that claims tell apart": LargeGroup(machines, republished, 5_000),
