@@ -5,8 +5,8 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.rejections import count_reasons
-from kubenexus.plan.diagnose import diagnose, rejections
-from kubenexus.plan.quick_diagnosis import quick_diagnosis
+from kubenexus.plan.diagnose import _hopeful, diagnose, rejections
+from kubenexus.plan.quick_diagnosis import hopeful_rows, quick_diagnosis
 from kubenexus.plugins import profile_plugins
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
@@ -55,6 +55,27 @@ def test_the_quick_way_counts_what_the_plain_way_counts(pod: Pod, wanted: tuple[
     assert (quick.counts, quick.refused_by) == (tuple(sorted(counts.items())), tuple(sorted(plugins)))
     assert not errors
     assert quick.counts == wanted
+
+
+@pytest.mark.parametrize(
+    ("pod", "rows"),
+    [
+        pytest.param(a_pod("p", cpu=2), ["n8-8Gi-hdd"], id="nodes that are full, and not those that are too small"),
+        pytest.param(a_pod("p", cpu=9), [node.metadata.name for node in NODES], id="all, if all are too small"),
+        pytest.param(
+            a_pod("p", cpu=2, requires=["disk In ssd"]),
+            [node.metadata.name for node in NODES if "n1" in node.metadata.name or "hdd" in node.metadata.name],
+            id="the reason of the first plugin counts: the full node has another label",
+        ),
+    ],
+)
+def test_the_quick_way_finds_the_rows_that_may_pass_later(pod: Pod, rows: list[str]) -> None:
+    columns = a_ledger(NODES, [a_pod("q", cpu=7, node="n8-8Gi-hdd")]).nodes
+    classified = ClassCache(profile_plugins()).lookup(pod, columns)
+    found = hopeful_rows(classified.table, columns)
+    assert sorted(columns.names[row] for row in found) == sorted(rows)
+    plain = rejections(classified, columns, None)
+    assert found.tolist() == _hopeful(plain, columns).tolist()
 
 
 def test_a_reason_that_no_node_has_any_more_is_not_counted() -> None:

@@ -10,8 +10,8 @@ from kubenexus.cycle.nominated_pods import NominatedResult
 from kubenexus.cycle.rejections import Rejection, count_reasons, first_rejections, unfinished
 from kubenexus.framework.decision import Diagnosis, NearestMiss, Shortage
 from kubenexus.framework.object_names import named_reasons
-from kubenexus.framework.verdict import Code, code_of
-from kubenexus.plan.quick_diagnosis import quick_diagnosis
+from kubenexus.framework.verdict import Code, Reason, code_of
+from kubenexus.plan.quick_diagnosis import hopeful_rows, quick_diagnosis
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -73,21 +73,37 @@ def nearest_miss(
 
     The order is: a reason that may pass, the fewest plugins against it, the smallest part of a request lacking.
     """
-    found = rejections(classified, columns, yielding)
-    if classified.rejection is not None or not found:
+    if classified.rejection is not None:
         return None
-    candidates = np.zeros(columns.size, np.bool_)
-    hopeful = [f for f in found if code_of(f[1]) is Code.UNSCHEDULABLE] or found
-    for _, _, where in hopeful:
-        candidates |= where
-    rows = np.flatnonzero(candidates)
+    rows = None
+    if yielding is None and classified.node_names is None:
+        rows = hopeful_rows(classified.table, columns)
+    found = rejections(classified, columns, yielding) if rows is None else []
+    if rows is None:
+        rows = _hopeful(found, columns)
+    if not len(rows):
+        return None
     against = sum((f.bits[rows] != 0).astype(np.float64) for f in classified.table.filters if f.bits is not None)
     distance = against + _lacking(classified, columns, rows)
     closest = rows[distance == np.min(distance)] if np.ndim(distance) else rows
     row = int(closest[columns.name_hash[closest].argmax()])
-    reasons = next(reasons for _, reasons, where in found if where[row])
+    reasons = next((reasons for _, reasons, where in found if where[row]), ()) or _first_reasons(classified, row)
     said = tuple(sorted(reason.text for reason in reasons))  # the order of `reasons` depends on past decisions
     return NearestMiss(columns.names[row], said, _shortages(classified, columns, row))
+
+
+def _hopeful(found: list[Rejection], columns: NodeColumns) -> Any:
+    """Returns the rows with a reason that may pass; all refused rows if there are none."""
+    candidates = np.zeros(columns.size, np.bool_)
+    for _, _, where in [each for each in found if code_of(each[1]) is Code.UNSCHEDULABLE] or found:
+        candidates |= where
+    return np.flatnonzero(candidates)
+
+
+def _first_reasons(classified: ClassifiedPod, row: int) -> tuple[Reason, ...]:
+    """Returns the reasons of the first plugin against a row."""
+    refusing = [column for column in classified.table.filters if column.at(row)]
+    return refusing[0].reasons.read(refusing[0].at(row))
 
 
 def _lacking(classified: ClassifiedPod, columns: NodeColumns, rows: Any) -> Any:

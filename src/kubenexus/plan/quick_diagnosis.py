@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.base.arrays import any_true
 from kubenexus.cycle.class_table import ClassTable
 from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.decision import Diagnosis
+from kubenexus.framework.verdict import Code, code_of
 from kubenexus.state.nodes import NodeColumns
 
 _NO_REASON = np.array(0, np.uint8)
@@ -20,10 +22,8 @@ _NO_REASON = np.array(0, np.uint8)
 def quick_diagnosis(table: ClassTable, columns: NodeColumns) -> Diagnosis | None:
     """Returns the diagnosis; None if a reason is an error, a node is blocked, a row has no node, or a plugin has more
     reasons than a byte has bits."""
-    refusing = [column for column in table.filters if column.bits is not None]
-    if not refusing or columns.count != columns.size or columns.blocked_count:
-        return None
-    if any([column.reasons.failing for column in refusing]):  # noqa: C419
+    refusing = _refusing(table, columns)
+    if not refusing:
         return None
     refused = columns.count - table.feasible_count
     if len(refusing) == 1 and len(refusing[0].reasons.reasons) == 2:
@@ -33,6 +33,30 @@ def quick_diagnosis(table: ClassTable, columns: NodeColumns) -> Diagnosis | None
     if all([_is_countable(column) for column in refusing]):  # noqa: C419
         return _by_combination(refusing, columns.count)
     return None
+
+
+def hopeful_rows(table: ClassTable, columns: NodeColumns) -> Any:
+    """Returns the refused rows on which the first plugin against the pod may let it pass later; all refused rows if
+    there are none. None where `quick_diagnosis` returns None."""
+    refusing = _refusing(table, columns)
+    if not refusing or not all([_is_countable(column) for column in refusing]):  # noqa: C419
+        return None
+    found, rest = np.zeros(columns.size, np.bool_), np.ones(columns.size, np.bool_)
+    for column in refusing:
+        numbers = np.bincount(column.bits).tolist()
+        read = column.reasons.read
+        may_pass = [bool(number) and code_of(read(value)) is Code.UNSCHEDULABLE for value, number in enumerate(numbers)]
+        found |= rest & np.array(may_pass).take(column.bits)
+        rest &= column.bits == _NO_REASON
+    return np.flatnonzero(found if any_true(found) else ~rest)
+
+
+def _refusing(table: ClassTable, columns: NodeColumns) -> list[FilterColumn]:
+    """Returns the columns that refuse nodes; none if a reason is an error, a node is blocked, or a row has no node."""
+    refusing = [column for column in table.filters if column.bits is not None]
+    if columns.count != columns.size or columns.blocked_count:
+        return []
+    return [] if any([column.reasons.failing for column in refusing]) else refusing  # noqa: C419
 
 
 def _one_reason_each(refusing: list[FilterColumn], nodes: int, refused: int) -> Diagnosis:
