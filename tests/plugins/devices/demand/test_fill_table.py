@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from kubenexus.plugins.devices.demand import expected_idle
 from kubenexus.plugins.devices.demand.expected_idle import FillTables
 from kubenexus.plugins.devices.demand.fill_table import (
     CPU_UNIT,
@@ -26,7 +27,7 @@ ONE, PART, TWO = CoarseShape(2, 1, FULL, 0.5), CoarseShape(2, 1, 7, 0.3), Coarse
 SHAPES = (ONE, PART, TWO, CoarseShape(20, 8, FULL, 0.1))
 
 
-def expected_idle(shapes: tuple[CoarseShape, ...], cpu: int, whole: int, begun: tuple[int, ...]) -> float:
+def mean_idle(shapes: tuple[CoarseShape, ...], cpu: int, whole: int, begun: tuple[int, ...]) -> float:
     """The mean idle GPU, in units, of a node that gets pods of these shapes until it ends."""
 
     @cache
@@ -62,7 +63,7 @@ def expected_idle(shapes: tuple[CoarseShape, ...], cpu: int, whole: int, begun: 
 )
 def test_the_table_is_the_mean_over_all_futures(cpu: int, whole: int, begun: tuple[int, int]) -> None:
     found = fill_values(SHAPES)[whole * PAIRS + PAIR_OF[begun], cpu]
-    assert found == pytest.approx(expected_idle(SHAPES, cpu, whole, begun) * UNIT, rel=1e-4)
+    assert found == pytest.approx(mean_idle(SHAPES, cpu, whole, begun) * UNIT, rel=1e-4)
 
 
 def test_a_table_for_small_nodes_has_the_same_values() -> None:
@@ -129,3 +130,24 @@ def test_a_type_has_the_table_of_the_shapes_that_may_run_there() -> None:
     left = state_of([1000, 1000, 0])
     there, elsewhere = (tables.expected_of_row(tables.code_of(name), 16_000, left) for name in ("T4", "V100"))
     assert there < elsewhere == tables.expected_of_row(tables.code_of("not known"), 16_000, left)
+
+
+@pytest.mark.parametrize(
+    ("share", "tables"),
+    [
+        pytest.param(0.0, 1, id="no pod names a type"),
+        pytest.param(0.001, 1, id="hardly any pod does"),
+        pytest.param(0.2, 2, id="the type that pods name has a table of its own"),
+    ],
+)
+def test_types_that_get_the_same_shapes_share_a_table(
+    share: float, tables: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[int] = []
+    values = expected_idle.fill_values
+    monkeypatch.setattr(expected_idle, "fill_values", lambda mix, most: built.append(most) or values(mix, most))
+    mix = ((DemandShape(4000, 1, 1000), 1 - share), (DemandShape(4000, 1, 1000, ("T4",)), share))
+    found = FillTables(Demand(1, mix, types=(("T4", 2), ("V100", 2), ("G2", 8))))
+    assert (len(built), max(built)) == (tables, 8)
+    by_type = {found.expected_of_row(found.code_of(name), 16_000, state_of([1000, 1000, 0])) for name in ("T4", "G2")}
+    assert len(by_type) == tables

@@ -17,6 +17,7 @@ from kubenexus.plugins.devices.demand.fill_table import (
     CPUS,
     MAX_CPU,
     MAX_WHOLE,
+    P_END,
     PAIRS,
     STATES,
     CoarseShape,
@@ -27,28 +28,31 @@ from kubenexus.plugins.devices.demand.node_states import CoarseState
 from kubenexus.plugins.devices.demand.states_after import Wanted
 from kubenexus.state.demand import Demand
 
-_OTHER_TYPE: Final = 0  # the table of types that are not told apart
+_OTHER_TYPE: Final = 0  # the code of types that are not told apart
+# Of shapes that name types: rarer ones are left out. As a node ends after 200 pods, they would hardly change a value.
+_LEAST_SHARE: Final = P_END / 2
 # As arrays: NumPy takes its time to look at a Python number.
 _NOTHING, _WHOLE, _CPU_UNIT = np.array(0), np.array(WHOLE), np.array(CPU_UNIT)
 _MAX_WHOLE, _MAX_CPU, _VALUES_OF_WHOLE = np.array(MAX_WHOLE), np.array(MAX_CPU), np.array(PAIRS * CPUS)
 
 
 class FillTables:
-    """The tables of one mix, one for each GPU type, and the prices of a `Demand` with this mix."""
+    """The tables of one mix, and the prices of a `Demand` with this mix. GPU types that get the same shapes share a
+    table: all of them, unless pods name types."""
 
     def __init__(self, demand: Demand) -> None:
         self.mix_version = demand.mix_version
         self._mix, self._types = demand.mix, demand.types
         self._prices: tuple[Any, Any] = (None, None)
         self._codes = {name: i + 1 for i, (name, _) in enumerate(demand.types)}
-        built: dict[tuple[int, tuple[CoarseShape, ...]], Any] = {}
-        tables = []
-        for name, most in (("", MAX_WHOLE), *demand.types):
-            mix = _coarse_mix(demand, name)
-            if (most, mix) not in built:
-                built[most, mix] = fill_values(mix, most)
-            tables.append(built[most, mix])
-        self._values: Any = np.stack(tables).reshape(-1)
+        mixes = [(_coarse_mix(demand, name), most) for name, most in (("", MAX_WHOLE), *demand.types)]
+        largest: dict[tuple[CoarseShape, ...], int] = {}
+        for mix, most in mixes:
+            largest[mix] = max(most, largest.get(mix, 0))
+        self._values: Any = np.stack([fill_values(mix, most) for mix, most in largest.items()]).reshape(-1)
+        numbers = {mix: number for number, mix in enumerate(largest)}
+        self._begins = [numbers[mix] * STATES * CPUS for mix, _ in mixes]
+        self._places: Any = np.array(self._begins)
 
     def are_of(self, demand: Demand) -> bool:
         """Whether these are the tables of a demand: the mix stays while prices change."""
@@ -60,7 +64,7 @@ class FillTables:
         return True
 
     def prices(self, by_type: tuple[tuple[str, int], ...]) -> Any:
-        """Returns the prices of types by table."""
+        """Returns the prices of types by their codes."""
         if self._prices[0] is not by_type:
             column = np.zeros(len(self._codes) + 1, np.int64)
             for name, price in by_type:
@@ -69,7 +73,7 @@ class FillTables:
         return self._prices[1]
 
     def code_of(self, name: str) -> int:
-        """Returns the table of a GPU type."""
+        """Returns the code of a GPU type."""
         return self._codes.get(name, _OTHER_TYPE)
 
     def codes_of(self, names: Any) -> Any:
@@ -77,8 +81,8 @@ class FillTables:
         found, which = np.unique(names.astype(str), return_inverse=True)
         return np.array([self.code_of(str(name)) for name in found], np.int64)[which]
 
-    def expected(self, places: Any, states: Any) -> Any:
-        """Returns the expected idle GPU of rows, from where their tables begin and `states_after.states`."""
+    def expected(self, codes: Any, states: Any) -> Any:
+        """Returns the expected idle GPU of rows, from the codes of their types and `states_after.states`."""
         whole, pair, lost, cpu = states
         counted = np.minimum(whole, _MAX_WHOLE)
         where = cpu // _CPU_UNIT
@@ -86,13 +90,13 @@ class FillTables:
         np.minimum(where, _MAX_CPU, out=where)
         where += pair
         where += counted * _VALUES_OF_WHOLE
-        where += places
+        where += self._places.take(codes)
         return self._values.take(where) + (lost + (whole - counted) * _WHOLE)
 
     def expected_of_row(self, code: int, cpu: int, state: CoarseState) -> float:
-        """The same for one row, from the number of its table."""
+        """The same for one row."""
         counted = min(state.whole, MAX_WHOLE)
-        where = (code * STATES + counted * PAIRS) * CPUS + state.pair + min(max(cpu // CPU_UNIT, 0), MAX_CPU)
+        where = self._begins[code] + counted * PAIRS * CPUS + state.pair + min(max(cpu // CPU_UNIT, 0), MAX_CPU)
         value: float = self._values.item(where)
         return value + (state.lost + (state.whole - counted) * WHOLE)
 
@@ -101,7 +105,7 @@ def _coarse_mix(demand: Demand, name: str) -> tuple[CoarseShape, ...]:
     """Returns the shapes that a node with this GPU type may get, merged where they are equal in coarse units."""
     merged: dict[tuple[int, int, int], float] = {}
     for shape, share in demand.mix:
-        if not shape.types or name in shape.types:
+        if not shape.types or (name in shape.types and share >= _LEAST_SHARE):
             each = coarse(shape.cpu, shape.gpus, shape.milli, share)
             merged[each[:3]] = merged.get(each[:3], 0.0) + share
     return tuple(CoarseShape(*key, share) for key, share in sorted(merged.items()))

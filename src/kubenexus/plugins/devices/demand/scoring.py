@@ -15,7 +15,6 @@ from kubenexus.api.resource_names import CPU
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.devices.demand.expected_idle import FillTables, slot_losses, slot_losses_of_row
-from kubenexus.plugins.devices.demand.fill_table import CPUS, STATES
 from kubenexus.plugins.devices.demand.node_states import gpu_types, state_of_row
 from kubenexus.plugins.devices.demand.states_after import Wanted, state_of_row_after, states
 from kubenexus.plugins.devices.request import DeviceRequest
@@ -30,7 +29,6 @@ _PER_STEP: Final = PER_GPU * STEP // WHOLE
 # As arrays: NumPy takes its time to look at a Python number.
 _STEP, _HALF, _POINTS_OF_STEP = np.array(float(STEP)), np.array(0.5), np.array(float(_PER_STEP))
 _NOTHING, _MIDDLE, _MOST = np.array(0.0), np.array(float(MIDDLE)), np.array(2.0 * MIDDLE)
-_VALUES_OF_TYPE: Final = np.array(STATES * CPUS)
 
 
 class DemandScore:
@@ -43,7 +41,7 @@ class DemandScore:
         """Returns the points of rows. Rows that cannot take the pod have any."""
         tables, wanted = self._tables_of(demand), wanted_of(pod, request)
         found, codes = states(wanted, nodes), _codes(tables, nodes)
-        before, after = tables.expected(codes * _VALUES_OF_TYPE, found)
+        before, after = tables.expected(codes, found)
         loss = after - before
         loss += slot_losses(demand, wanted, found)
         if demand.type_prices and wanted.gpus:
@@ -91,7 +89,7 @@ def _wanted(pod: PodClass, request: DeviceRequest | None) -> Wanted:
 
 
 def type_prices(demand: Demand, tables: FillTables) -> Any:
-    """Returns the price of a GPU by table."""
+    """Returns the price of a GPU by the code of its type."""
     return tables.prices(demand.type_prices)
 
 
