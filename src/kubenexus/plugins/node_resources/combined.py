@@ -60,14 +60,12 @@ class CombinedResourceRule:
         return (*found, self._workload.scores(pod, nodes))
 
     def _all(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
-        """Computes from columns that all classes share."""
+        """Computes from columns that all classes share. Of other resources some node nearly always has too few."""
+        if wanted.others:
+            return None
         least = nodes.min_free(_NAMES)
         if wanted.cpu > least[CPU] or wanted.memory > least[MEMORY] or least[PODS] < 1:
             return None
-        for name, amount in wanted.others:
-            left = nodes.alloc(name) - nodes.used(name)
-            if left.item(left.argmin()) < amount:
-                return None
         amounts, (more, counted) = nodes.amounts(_NAMES)[0][:, _BOTH], wanted.columns[:, _BOTH]
         spare, used = amounts[FREE_NONZERO] - counted, amounts[USED] + more
         if spare.item(spare.argmin()) < 0.0:
