@@ -1,6 +1,8 @@
 """The table of expected idle GPU against a recursion in plain Python."""
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,8 +146,12 @@ def test_types_that_get_the_same_shapes_share_a_table(
     share: float, tables: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[int] = []
-    values = expected_idle.fill_values
-    monkeypatch.setattr(expected_idle, "fill_values", lambda mix, most: built.append(most) or values(mix, most))
+
+    def counted(mix: Sequence[CoarseShape], most: int) -> Any:
+        built.append(most)
+        return fill_values(mix, most)
+
+    monkeypatch.setattr(expected_idle, "fill_values", counted)
     mix = ((DemandShape(4000, 1, 1000), 1 - share), (DemandShape(4000, 1, 1000, ("T4",)), share))
     found = FillTables(Demand(1, mix, types=(("T4", 2), ("V100", 2), ("G2", 8))))
     assert (len(built), max(built)) == (tables, 8)
