@@ -28,7 +28,7 @@ CONDITIONS = [
     ("Pod", conditions.POD_SCHEDULED, conditions.UNSCHEDULABLE, "tried and refused; autoscalers read this"),
     ("Pod", conditions.POD_SCHEDULED, conditions.GATED, "not tried: a scheduling gate, or members of the gang missing"),
     ("Pod", conditions.POD_SCHEDULED, conditions.ERROR, "a bind or a decision failed; it is tried again"),
-    ("Pod", "scheduling.kubenexus.io/GangComplete", "", "on three members of a gang that once was complete"),
+    ("Pod", "scheduling.kubenexus.io/GangComplete", "", "on three members of a gang without PodGroup: it was complete"),
     ("Pod", "DisruptionTarget", "PreemptionByScheduler", "evicted for a job of higher rank"),
     ("PodGroup", "PodGroupInitiallyScheduled", group_conditions.SCHEDULED, "enough members were bound; stays true"),
     ("ResourceReservation", ACTIVE, "", "room is kept"),
