@@ -32,8 +32,22 @@ def units_to_take(resource: str, nodes: Nodes) -> Any:
 
 def parts(request: DeviceRequest, nodes: Nodes) -> Any:
     """Returns how many devices of each row have a part free, for a part that many classes ask for."""
-    table = nodes.derived_for_all(_largest_parts(request.resource))
-    return (table[:-1] >= request.share).sum(axis=0) - table[-1]
+    return nodes.derived(_parts(request.resource, request.share))
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(resource: str, share: int) -> Derivation:
+    largest = _largest_parts(resource)
+
+    def of(nodes: Nodes) -> Any:
+        table = nodes.derived_for_all(largest)
+        return (table[:-1] >= share).sum(axis=0) - table[-1]
+
+    def of_one(node: OneNode) -> int:
+        found: list[int] = node.columns.derived.all(largest, node.columns)[:, node.row].tolist()
+        return sum([each >= share for each in found[:-1]]) - found[-1]
+
+    return Derivation(f"parts of {share} of {resource}", of, of_one)
 
 
 @functools.lru_cache(maxsize=64)
