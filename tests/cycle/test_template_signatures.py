@@ -177,3 +177,49 @@ def test_a_large_template_is_not_remembered(pod: Pod) -> None:
 def test_the_kind_of_an_owner_is_cut() -> None:
     pod = Pod(metadata=ObjectMeta(owner_references=[OwnerReference(kind="k" * 100_000, controller=True)]))
     assert len(variant_of(pod, a_cluster().nodes)[3][0]) == 128
+
+
+BEFORE = ObjectMeta(name="p-1", namespace="plain", labels={"app": "a"}, annotations={gpu.FRACTION.key: "0.5"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "alike"),
+    [
+        pytest.param({"name": "p-2", "uid": "2"}, True, id="another name"),
+        pytest.param({"labels": {"app": "a"}}, True, id="equal labels"),
+        pytest.param({"labels": {"app": "b"}}, False, id="another label"),
+        pytest.param({"annotations": {gpu.FRACTION.key: "0.25"}}, False, id="another annotation"),
+        pytest.param({"namespace": "gold"}, False, id="another namespace"),
+        pytest.param({"owner_references": OWNERS[1]}, False, id="another owner"),
+    ],
+)
+def test_the_pod_before_counts_if_nothing_tells_the_two_apart(changes: dict[str, Any], alike: bool) -> None:
+    ledger, known, spec = a_cluster(), TemplateSignatures(), SPECS[0]
+    signed = {"DeviceFit": (500, 0)}
+    known.keep(Pod(metadata=BEFORE, spec=spec), ledger.nodes, signed)
+    after = Pod(metadata=msgspec.structs.replace(BEFORE, **changes), spec=spec)
+    assert known.of_pod_before(after, ledger.nodes) == (signed if alike else None)
+    assert known.of_pod_before(after, a_cluster().nodes) is None
+
+
+def test_the_pod_before_does_not_count_once_a_tenant_changed() -> None:
+    ledger, known, pod = a_cluster(), TemplateSignatures(), Pod(metadata=BEFORE, spec=SPECS[0])
+    known.keep(pod, ledger.nodes, {})
+    ledger.upsert_namespace(Namespace(metadata=ObjectMeta(name="plain", labels={tenant.TIER.key: "gold"})))
+    assert known.of_pod_before(pod, ledger.nodes) is None
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        ObjectMeta(labels={f"l{i}": "x" for i in range(100)}),
+        ObjectMeta(annotations={"a": "x" * 10_000}),
+        ObjectMeta(owner_references=[OwnerReference(kind="k" * 1000)]),
+        ObjectMeta(owner_references=[*OWNERS[1], *OWNERS[2]]),
+    ],
+    ids=["many labels", "a long annotation", "a long kind", "two owners"],
+)
+def test_a_pod_with_many_or_long_texts_is_not_kept_for_the_next(meta: ObjectMeta) -> None:
+    ledger, known, pod = a_cluster(), TemplateSignatures(), Pod(metadata=meta, spec=SPECS[0])
+    known.keep(pod, ledger.nodes, {})
+    assert known.of_pod_before(pod, ledger.nodes) is None

@@ -186,21 +186,29 @@ class ClassCache:
         by_pod = plugins.signs_by_pod if has_scheduled_volumes(pod) else plugins.signs_by_pod_without_volumes
         if not plugins.signs_by_template:
             return self._sign(pod, columns, by_pod)
-        variant = variant_of(pod, columns)
-        template = self._templates.find(pod, variant)
+        template = self._templates.of_pod_before(pod, columns)
         if template is None:
-            template = self._sign_template(pod, columns)
-            self._templates.put(pod, variant, template)
+            template = self._signed_by_template(pod, columns)
         own = self._sign(pod, columns, by_pod)
-        both = [plugin for plugin in plugins.signs_both if plugin.name in template]
+        both = [each for each in plugins.signs_both if each.name in template] if plugins.signs_both else None
         if not own and not both:
             return template
         signed = {**template, **own}
-        for plugin in both:
+        for plugin in both or ():
             what = call_plugin(plugin, plugin.sign_pod, pod, columns, signed.pop(plugin.name))
             if what is not None:
                 signed[plugin.name] = what
         return signed
+
+    def _signed_by_template(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
+        variant = variant_of(pod, columns)
+        template = self._templates.find(pod, variant)
+        if template is None:
+            template = self._sign_template(pod, columns)
+            if not self._templates.put(pod, variant, template):
+                return template
+        self._templates.keep(pod, columns, template)
+        return template
 
     def _sign_template(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         """Calls the plugins that sign what pods of a template have in common. All are built in."""

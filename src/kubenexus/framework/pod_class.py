@@ -20,7 +20,7 @@ class PodClass:
     (`extension_points.Sign`), by plugin name. `pinned`: node names were left out of its affinity.
     """
 
-    __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature", "signed")
+    __slots__ = ("compiled", "demand", "footprint", "pinned", "pod", "ports", "signature", "signed")
 
     def __init__(
         self, signature: bytes, pod: Pod, *, pinned: bool = False, signed: Mapping[str, Any] | None = None
@@ -33,7 +33,7 @@ class PodClass:
         self.ports: tuple[Port, ...] = host_ports(pod)
         plain = pod.spec.resources is None and pod.status == _AT_REST  # then requests and footprint are equal
         self.footprint: Footprint = footprint_from_requests(self.demand, self.ports) if plain else footprint_of(pod)
-        self._compiled: dict[Hashable, Any] = {}
+        self.compiled: dict[Hashable, Any] = {}  # what plugins derived from the class so far (`cached`)
 
     @property
     def spec(self) -> PodSpec:
@@ -41,7 +41,7 @@ class PodClass:
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Returns what a plugin derives from the class, such as a parsed selector, made at the first call."""
-        value: T = self._compiled.get(key, _NOT_YET)
+        value: T = self.compiled.get(key, _NOT_YET)
         if value is _NOT_YET:
-            value = self._compiled[key] = make()
+            value = self.compiled[key] = make()
         return value

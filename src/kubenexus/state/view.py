@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.state.derived import Derivation
-from kubenexus.state.devices.columns import Hardware
 from kubenexus.state.devices.one_node import OneNodeDevices
 from kubenexus.state.devices.view import NodeDeviceSets
 from kubenexus.state.footprint import Port
@@ -35,15 +34,16 @@ class Nodes:
     """A read-only view. `where` indexes the last axis of a column: a slice over all rows, or an array of rows."""
 
     single = False
+    feasible: Any = None  # over all rows of the table, set where a score is computed
+    # What is read at the first call: `by_row`, the amounts of common resources, and those of any.
+    _by_row: Any = None
+    _common: Any = None
+    _stocks: dict[tuple[str, ...], tuple[Any, bool]] | None = None
 
     def __init__(self, columns: NodeColumns, rows: Rows | None = None) -> None:
         self.columns = columns
         self.rows = rows
         self.where: Any = slice(0, columns.size) if rows is None else rows
-        self.feasible: Any = None  # over all rows of the table, set where a score is computed
-        self._common: Any = None
-        self._by_row: Any = None
-        self._stocks: dict[tuple[str, ...], tuple[Any, bool]] = {}
 
     @property
     def width(self) -> int:
@@ -74,6 +74,8 @@ class Nodes:
         """Returns the amounts of some resources, and whether every row of the table offers them all. The amounts are a
         table for each kind (ALLOC to FREE_NONZERO) with a row for each resource. They are floats where these are exact,
         else integers. If every row offers them all, the caller need not guard against dividing by 0."""
+        if self._stocks is None:
+            self._stocks = {}
         known = self._stocks.get(resources)
         if known is None:  # plugins use the same ones
             layout = self.columns.resources.layout(resources)
@@ -308,21 +310,6 @@ class OneNode(Nodes):
         if self._devices is None:
             self._devices = OneNodeDevices(self.columns, self.row)
         return self._devices
-
-    def device_state(self, resource: str, *, whole: bool) -> tuple[Hardware, Hashable]:
-        """Returns the kind of machine, and all else that a number of its devices (`whole`) or parts of them depend on:
-        rows with the same kind and equal states are alike for such a request. No `OneNodeDevices` is made for it."""
-        devices, row, known = self.columns.devices, self.row, self.columns.resources.index
-        hardware = devices.of_row(row).hardware
-        if whole and not hardware.sliced:
-            r, named = known.get(resource, NOTHING), devices.attributed.get(resource)
-            by_name = 0 if named is None else named.item(row)
-            return hardware, (devices.free.item(row), self.uses[r], self.allocs[r], by_name)
-        held: tuple[Any, ...] = tuple(devices.share[:, row].tolist()), tuple(devices.memory[:, row].tolist())
-        for name in (resource,) if resource else devices.attributed:
-            r, named = known.get(name, NOTHING), devices.attributed.get(name)
-            held += self.uses[r], self.allocs[r], 0 if named is None else named.item(row)
-        return hardware, held
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows

@@ -57,7 +57,15 @@ def test_pods_that_are_only_tried_leave_every_byte_as_it_was(
             names = [device.name for device in ledger.devices_of(node).devices] or ["gone"]
             takes = data.draw(st.lists(st.builds(DeviceShare, st.sampled_from(names), st.integers(1, 1000))))
             transaction.place(pod, node, ledger_footprint(pod), tuple(takes))
+            assert_left_is_what_columns_say(ledger)
     assert bytes_of(ledger.nodes.devices) == before
+    assert_left_is_what_columns_say(ledger)
+
+
+def assert_left_is_what_columns_say(ledger: Ledger) -> None:
+    devices = ledger.nodes.devices
+    for row in ledger.nodes.row_of.values():
+        assert devices.left(row) == devices.share[:, row].tobytes() + devices.memory[:, row].tobytes()
 
 
 def ledger_footprint(pod: Pod) -> Any:
@@ -69,6 +77,7 @@ def ledger_footprint(pod: Pod) -> Any:
 def test_pods_that_leave_in_any_order_leave_all_devices_free(cluster: CheckedCluster, data: st.DataObject) -> None:
     for key in data.draw(st.permutations(sorted(cluster.reference.pods))):
         cluster.tell("remove_pod", key)
+        assert_left_is_what_columns_say(cluster.ledger)
         assert all(cluster.ledger.audit(node) == [] for node in cluster.reference.nodes.values())
     fresh = Ledger()
     for name, node in cluster.reference.nodes.items():

@@ -41,13 +41,11 @@ class CombinedDeviceRule:
         """Returns None: classes share the columns of all rows already (`shared_columns`)."""
 
     def row(self, pod: PodClass, node: OneNode) -> _RowResults:
-        fragmentation, by_demand = self._fragmentation, False
-        if node.columns.demand is not None and fragmentation is not None:
-            by_demand = fragmentation.demand_for(pod, node) is not None
-        results = self._results.get(by_demand, requests_of(pod)[0], node, self._ask, pod)
-        if not by_demand or fragmentation is None or isinstance(results, dict):
-            return results
-        return (fragmentation.score_row(pod, node), *results[1:])
+        request, fragmentation = requests_of(pod)[0], self._fragmentation
+        if node.columns.demand is None or fragmentation is None or fragmentation.demand_for(pod, node) is None:
+            return self._results.get(False, request, node, self._ask, pod)
+        results = self._results.get(True, request, node, self._ask, pod)
+        return results if isinstance(results, dict) else (fragmentation.score_row(pod, node), *results[1:])
 
     def _ask(self, node: OneNode, pod: PodClass) -> _RowResults:
         refusals = {}

@@ -54,7 +54,7 @@ class RowDevices(msgspec.Struct, frozen=True, gc=False):
     slots: dict[str, int]
 
 
-_NONE: Final = RowDevices(NO_DEVICES, Hardware(NO_LAYOUT), NO_LAYOUT, {})
+NO_ROW: Final = RowDevices(NO_DEVICES, Hardware(NO_LAYOUT), NO_LAYOUT, {})
 
 
 class DeviceColumns:
@@ -88,9 +88,10 @@ class DeviceColumns:
         self.types: list[frozenset[str]] = [frozenset()]
         self.meshes: list[tuple[int, ...]] = [()]  # `DeviceLayout.neighbours` of machines whose islands are meshes
         self.count = 0  # devices of all rows
+        self._left: dict[int, bytes] = {}  # see `left`
         self._type_codes: dict[frozenset[str], int] = {frozenset(): 0}
         self._mesh_codes: dict[tuple[int, ...], int] = {(): 0}
-        self._rows: dict[int, RowDevices] = {}
+        self.rows: dict[int, RowDevices] = {}  # those with devices
         self._layouts: dict[DeviceLayout, tuple[DeviceLayout, dict[str, int]]] = {}
         self._hardware: dict[Hardware, Hardware] = {}
         self._capacity = capacity
@@ -111,7 +112,15 @@ class DeviceColumns:
         self.attributed = {name: grow(each, capacity) for name, each in self.attributed.items()}
 
     def of_row(self, row: int) -> RowDevices:
-        return self._rows.get(row, _NONE)
+        return self.rows.get(row, NO_ROW)
+
+    def left(self, row: int) -> bytes:
+        """Returns `share` and `memory` of a row as a key. It is read once after each change: the cells of a row are far
+        apart, so that reading them takes several us."""
+        known = self._left.get(row)
+        if known is None:
+            known = self._left[row] = self.share[:, row].tobytes() + self.memory[:, row].tobytes()
+        return known
 
     # --- hardware -------------------------------------------------------------------------------------------------
 
@@ -123,7 +132,7 @@ class DeviceColumns:
             return
         layout, slots = self._layout(devices)
         quality = max(QUALITY[device.link] for device in devices)
-        self._rows[row] = RowDevices(node, self._hardware_of(node, layout, quality), layout, slots)
+        self.rows[row] = RowDevices(node, self._hardware_of(node, layout, quality), layout, slots)
         self.count += len(devices)
         self._stretch(len(devices), layout)
         self.shared[row], self.mesh[row] = node.shared, self._mesh_code(layout.neighbours)
@@ -148,7 +157,8 @@ class DeviceColumns:
         self.clear_use(row)
 
     def clear(self, row: int) -> None:
-        known = self._rows.pop(row, None)
+        known = self.rows.pop(row, None)
+        self._left.pop(row, None)
         if known is None:
             return
         self.count -= len(known.node.devices)
@@ -167,7 +177,7 @@ class DeviceColumns:
         layout = layout_of(devices)
         known = self._layouts.get(layout)
         if known is None:
-            if len(self._layouts) > 4 * max(len(self._rows), 64):  # most are of machines that are gone
+            if len(self._layouts) > 4 * max(len(self.rows), 64):  # most are of machines that are gone
                 self._layouts.clear()
             known = self._layouts[layout] = (layout, {name: slot for slot, name in enumerate(layout.names)})
         return known
@@ -175,7 +185,7 @@ class DeviceColumns:
     def _hardware_of(self, node: NodeDevices, layout: DeviceLayout, quality: int) -> Hardware:
         """Returns the kind of machine, one object for all equal ones."""
         each = tuple([(device.healthy, device.replicas, usable_memory(device)) for device in node.devices])
-        if len(self._hardware) > 4 * max(len(self._rows), 64):  # most are of machines that are gone
+        if len(self._hardware) > 4 * max(len(self.rows), 64):  # most are of machines that are gone
             self._hardware.clear()
         sliced = any(device.replicas > 1 for device in node.devices)
         hardware = Hardware(layout, node.shared, sliced, quality, each)
@@ -183,6 +193,7 @@ class DeviceColumns:
 
     def _stretch(self, slots: int, layout: DeviceLayout) -> None:
         if slots > self.slots:
+            self._left.clear()
             for name in _AMOUNTS:
                 setattr(self, name, grow(getattr(self, name), slots, axis=0))
         for level, sets in enumerate(layout.groups):
@@ -214,6 +225,7 @@ class DeviceColumns:
     def clear_use(self, row: int) -> None:
         """Makes all devices of a row free."""
         devices = self.of_row(row).node.devices
+        self._left.pop(row, None)
         for slot, device in enumerate(devices):
             self.share[slot, row] = WHOLE
             self.memory[slot, row] = usable_memory(device)
@@ -231,6 +243,9 @@ class DeviceColumns:
         """
         here, free = self.of_row(row), self.free.item(row)
         before, counted = free, dict[str, int]()
+        if undo is not None:
+            undo.entry(self._left, row)
+        self._left.pop(row, None)
         for slot, each in held_devices(shares, requested, here):
             device, cell = here.node.devices[slot], (slot, row)
             left = self.share.item(cell) - sign * each.share

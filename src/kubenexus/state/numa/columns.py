@@ -70,6 +70,7 @@ class NumaColumns:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._rows: dict[int, RowNuma] = {}
+        self.any = False  # whether any row has a report
         self.layouts: NDArray[np.int16] = np.full(0, -1, np.int16)
         self.judged: NDArray[np.bool_] = np.zeros(0, np.bool_)  # rows whose kubelet is predicted
         self.unjudged = 0  # rows with NUMA nodes whose kubelet is not
@@ -87,11 +88,6 @@ class NumaColumns:
         self.kept = KeptZones()
         self.unusable: dict[int, str] = {}  # rows whose report tells nothing, and why
         self.contradicted: set[int] = set()  # rows whose kubelet refused a pod that we expected it to admit
-
-    @property
-    def any(self) -> bool:
-        """Whether any row has a report."""
-        return bool(self._rows)
 
     @property
     def kinds(self) -> Sequence[tuple[int, Kubelet]]:
@@ -133,6 +129,7 @@ class NumaColumns:
                     held[pod_name(record)], kept_from=record.numa_kept_from
                 )
         here = self._rows[row] = RowNuma(reported, layout, frame, usage, usage, unknown, held, held)
+        self.any = True
         self.layouts[row], self.judged[row] = layout, reported.judged
         self.unjudged += not reported.judged
         self.threads[row] = frame.threads
@@ -177,6 +174,7 @@ class NumaColumns:
         gone = self._rows.pop(row, None)
         if gone is None:
             return False
+        self.any = bool(self._rows)
         self.layouts[row] = -1
         self.unjudged -= not gone.reported.judged
         self.contradicted.discard(row)
