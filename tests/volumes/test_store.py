@@ -99,9 +99,7 @@ def test_a_volume_that_cannot_be_read_leaves_everything_as_it_was() -> None:
 
 def overheard(scheduler: Scheduler) -> list[Any]:
     """The labels of the nodes that VolumeBinding is asked about from now on, for the only class on the bench."""
-    matching = (
-        next(iter(scheduler.planner.class_cache._classes.values())).table.pod._compiled["VolumeBinding"]._matching
-    )
+    matching = next(iter(scheduler.planner.class_cache._classes.values())).table.pod.compiled["VolumeBinding"]._matching
     asked, ask = [], matching.outcome
 
     def noted(labels: Any, *rest: Any) -> Any:
