@@ -65,7 +65,7 @@ def test_pods_that_are_only_tried_leave_every_byte_as_it_was(
 def assert_left_is_what_columns_say(ledger: Ledger) -> None:
     devices = ledger.nodes.devices
     for row in ledger.nodes.row_of.values():
-        assert devices.left(row) == devices.share[:, row].tobytes() + devices.memory[:, row].tobytes()
+        assert devices.left(row) == (*devices.share[:, row].tolist(), *devices.memory[:, row].tolist())
 
 
 def ledger_footprint(pod: Pod) -> Any:

@@ -88,7 +88,7 @@ class DeviceColumns:
         self.types: list[frozenset[str]] = [frozenset()]
         self.meshes: list[tuple[int, ...]] = [()]  # `DeviceLayout.neighbours` of machines whose islands are meshes
         self.count = 0  # devices of all rows
-        self._left: dict[int, bytes] = {}  # see `left`
+        self._left: dict[int, tuple[int, ...]] = {}  # see `left`
         self._type_codes: dict[frozenset[str], int] = {frozenset(): 0}
         self._mesh_codes: dict[tuple[int, ...], int] = {(): 0}
         self.rows: dict[int, RowDevices] = {}  # those with devices
@@ -114,12 +114,12 @@ class DeviceColumns:
     def of_row(self, row: int) -> RowDevices:
         return self.rows.get(row, NO_ROW)
 
-    def left(self, row: int) -> bytes:
-        """Returns `share` and `memory` of a row as a key. It is read once after each change: the cells of a row are far
-        apart, so that reading them takes several us."""
+    def left(self, row: int) -> tuple[int, ...]:
+        """Returns `share` and then `memory` of each slot of a row. Once read it follows what pods take and give back:
+        the cells of a row are far apart, so that reading them takes several us."""
         known = self._left.get(row)
         if known is None:
-            known = self._left[row] = self.share[:, row].tobytes() + self.memory[:, row].tobytes()
+            known = self._left[row] = (*self.share[:, row].tolist(), *self.memory[:, row].tolist())
         return known
 
     # --- hardware -------------------------------------------------------------------------------------------------
@@ -243,9 +243,10 @@ class DeviceColumns:
         """
         here, free = self.of_row(row), self.free.item(row)
         before, counted = free, dict[str, int]()
+        known = self._left.get(row)
+        amounts = None if known is None else [*known]
         if undo is not None:
             undo.entry(self._left, row)
-        self._left.pop(row, None)
         for slot, each in held_devices(shares, requested, here):
             device, cell = here.node.devices[slot], (slot, row)
             left = self.share.item(cell) - sign * each.share
@@ -256,14 +257,23 @@ class DeviceColumns:
                 if undo is not None:
                     undo.cell(self.memory, cell)
                 self.memory[cell] -= sign * each.memory
+            if amounts is not None:
+                amounts[slot] = left
+                amounts[len(self.share) + slot] -= sign * each.memory
             can = device.healthy and left >= unit_share(device)
             free = free | 1 << slot if can else free & ~(1 << slot)
             if device.resource in self.attributed:
                 counted[device.resource] = counted.get(device.resource, 0) + sign
+        if amounts is not None:
+            self._left[row] = tuple(amounts)
         if free != before:
             if undo is not None:
                 undo.cell(self.free, row)
             self.free[row] = free
+        self._attribute(row, counted, requested, undo)
+
+    def _attribute(self, row: int, counted: dict[str, int], requested: Amounts, undo: UndoLog | None) -> None:
+        """Counts units that a pod holds by name, of the resources that it requests."""
         for resource, number in counted.items():
             if any([name == resource for name, _ in requested]):  # noqa: C419
                 if undo is not None:
