@@ -12,6 +12,7 @@ from kubenexus.client.calls import ApiError, Call
 from kubenexus.client.kinds import ApiResource
 from kubenexus.sim.virtual.loop import LoopClock, run
 from tests.app.scheduler_fixture import SchedulerFixture
+from tests.sim.virtual.virtual_time import elapse
 
 INSTALLED_AT = 1000.0
 
@@ -32,7 +33,7 @@ class LateServer:
         return self
 
     async def batch(self, most: int = 0) -> list[bytes]:
-        await asyncio.sleep(3600.0)
+        await elapse(3600.0)
         return []
 
     def close(self) -> None:
@@ -53,10 +54,10 @@ def test_a_kind_that_is_installed_later_is_found(kind: ApiResource, seconds: flo
         watches = Watches(server, LoopClock(loop, 0.0), random.Random(3), Wakeup())
         watches.add(kind, SchedulerFixture().handlers)
         task = loop.create_task(watches.run())
-        await asyncio.sleep(INSTALLED_AT - 0.5)
+        await elapse(INSTALLED_AT - 0.5)
         before = server.calls
         while not watches.serves(kind):
-            await asyncio.sleep(0.5)
+            await elapse(0.5)
         task.cancel()
         return loop.time() - INSTALLED_AT, before
 
