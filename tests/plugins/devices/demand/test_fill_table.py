@@ -11,7 +11,6 @@ from kubenexus.plugins.devices.demand import expected_idle
 from kubenexus.plugins.devices.demand.expected_idle import FillTables
 from kubenexus.plugins.devices.demand.fill_table import (
     CPU_UNIT,
-    CPUS,
     FULL,
     P_END,
     PAIR_OF,
@@ -21,8 +20,7 @@ from kubenexus.plugins.devices.demand.fill_table import (
     coarse,
     fill_values,
 )
-from kubenexus.plugins.devices.demand.node_states import state_of, states_of
-from kubenexus.plugins.devices.demand.states_after import after_part, after_part_on_row
+from kubenexus.plugins.devices.demand.gpu_states import state_of
 from kubenexus.state.demand import Demand, DemandShape
 
 ONE, PART, TWO = CoarseShape(2, 1, FULL, 0.5), CoarseShape(2, 1, 7, 0.3), CoarseShape(8, 2, FULL, 0.1)
@@ -94,36 +92,6 @@ def test_all_that_no_shape_can_use_stays_idle(shapes: tuple[CoarseShape, ...]) -
 )
 def test_shapes_are_rounded_up(asked: tuple[int, int, int], rounded: tuple[int, int, int]) -> None:
     assert coarse(*asked, 0.5)[:3] == rounded
-
-
-@pytest.mark.parametrize(
-    ("milli", "left", "then"),
-    [
-        pytest.param(200, [1000, 700, 300], [1000, 700, 100], id="a part fills up the fullest"),
-        pytest.param(500, [1000, 1000, 300], [1000, 500, 300], id="a part begins a GPU if it must"),
-        pytest.param(800, [500, 0, 0], [0, 0, 0], id="more than there is"),
-    ],
-)
-def test_what_is_left_after_a_part(milli: int, left: list[int], then: list[int]) -> None:
-    assert after_part_on_row(milli, left) == then
-    assert after_part(milli, np.array(left)[:, None])[:, 0].tolist() == then
-
-
-@pytest.mark.parametrize(
-    ("left", "whole", "pair", "lost"),
-    [
-        pytest.param([1000, 1000, 300], 2, (6, 0), 0, id="two whole GPUs and a part"),
-        pytest.param([520, 310, 199], 0, (10, 6), 20 + 10 + 199, id="what is beyond units, and a third GPU in use"),
-        pytest.param([1000, 1000, 1000], 3, (0, 0), 0, id="all whole"),
-        pytest.param([1000] * 9, 9, (0, 0), 0, id="more whole GPUs than the table has"),
-    ],
-)
-def test_the_state_that_the_gpus_of_a_node_are_in(
-    left: list[int], whole: int, pair: tuple[int, int], lost: int
-) -> None:
-    state = (whole, PAIR_OF[pair] * CPUS, lost)
-    assert state_of(left) == state
-    assert tuple(states_of(np.array(left)[:, None])[:, 0].tolist()) == state
 
 
 def test_a_type_has_the_table_of_the_shapes_that_may_run_there() -> None:

@@ -11,20 +11,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.plugins.devices.demand.fill_table import (
     CPU_UNIT,
     CPUS,
     MAX_CPU,
     MAX_WHOLE,
     P_END,
-    PAIRS,
     STATES,
     CoarseShape,
     coarse,
     fill_values,
 )
-from kubenexus.plugins.devices.demand.node_states import CoarseState
+from kubenexus.plugins.devices.demand.gpu_states import CoarseState
 from kubenexus.plugins.devices.demand.states_after import Wanted
 from kubenexus.state.demand import Demand
 
@@ -32,8 +30,7 @@ _OTHER_TYPE: Final = 0  # the code of types that are not told apart
 # Of shapes that name types: rarer ones are left out. As a node ends after 200 pods, they would hardly change a value.
 _LEAST_SHARE: Final = P_END / 2
 # As arrays: NumPy takes its time to look at a Python number.
-_NOTHING, _WHOLE, _CPU_UNIT = np.array(0), np.array(WHOLE), np.array(CPU_UNIT)
-_MAX_WHOLE, _MAX_CPU, _VALUES_OF_WHOLE = np.array(MAX_WHOLE), np.array(MAX_CPU), np.array(PAIRS * CPUS)
+_NOTHING, _CPU_UNIT, _MAX_CPU = np.array(0), np.array(CPU_UNIT), np.array(MAX_CPU)
 
 
 class FillTables:
@@ -81,24 +78,21 @@ class FillTables:
         found, which = np.unique(names.astype(str), return_inverse=True)
         return np.array([self.code_of(str(name)) for name in found], np.int64)[which]
 
-    def expected(self, codes: Any, states: Any) -> Any:
+    def expected(self, codes: Any, states: Any, cpu: Any) -> Any:
         """Returns the expected idle GPU of rows, from the codes of their types and `states_after.states`."""
-        whole, pair, lost, cpu = states
-        counted = np.minimum(whole, _MAX_WHOLE)
+        _, place, lost = states
         where = cpu // _CPU_UNIT
         np.maximum(where, _NOTHING, out=where)
         np.minimum(where, _MAX_CPU, out=where)
-        where += pair
-        where += counted * _VALUES_OF_WHOLE
+        where += place
         where += self._places.take(codes)
-        return self._values.take(where) + (lost + (whole - counted) * _WHOLE)
+        return self._values.take(where) + lost
 
     def expected_of_row(self, code: int, cpu: int, state: CoarseState) -> float:
         """The same for one row."""
-        counted = min(state.whole, MAX_WHOLE)
-        where = self._begins[code] + counted * PAIRS * CPUS + state.pair + min(max(cpu // CPU_UNIT, 0), MAX_CPU)
+        where = self._begins[code] + state.place + min(max(cpu // CPU_UNIT, 0), MAX_CPU)
         value: float = self._values.item(where)
-        return value + (state.lost + (state.whole - counted) * WHOLE)
+        return value + state.lost
 
 
 def _coarse_mix(demand: Demand, name: str) -> tuple[CoarseShape, ...]:
@@ -111,14 +105,14 @@ def _coarse_mix(demand: Demand, name: str) -> tuple[CoarseShape, ...]:
     return tuple(CoarseShape(*key, share) for key, share in sorted(merged.items()))
 
 
-def slot_losses(demand: Demand, wanted: Wanted, states: Any) -> Any:
-    """Returns the price of the slots that rows lose by a pod."""
+def slot_losses(demand: Demand, wanted: Wanted, whole: Any, cpu: Any) -> Any:
+    """Returns the price of the slots that rows lose by a pod, from whole GPUs and free cpu before and after it."""
     total: Any = 0
-    whole, cpu = states[0], np.maximum(states[3], _NOTHING)
+    cpu = np.maximum(cpu, _NOTHING)
     for slot in demand.slots:
         if slot.price:
             had, has = np.minimum(whole // slot.size, cpu // slot.cpu)
-            total = total + slot.price * (had - has - (wanted.gpus == slot.size))
+            total = total + slot.price * (had - has - (wanted.gpus.gpus == slot.size))
     return total
 
 
@@ -129,5 +123,5 @@ def slot_losses_of_row(demand: Demand, wanted: Wanted, cpu: int, before: int, af
         if slot.price:
             had = min(before // slot.size, max(cpu, 0) // slot.cpu)
             has = min(after // slot.size, max(cpu - wanted.cpu, 0) // slot.cpu)
-            total += slot.price * (had - has - (wanted.gpus == slot.size))
+            total += slot.price * (had - has - (wanted.gpus.gpus == slot.size))
     return total

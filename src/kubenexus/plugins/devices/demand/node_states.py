@@ -1,89 +1,75 @@
-"""The state of a node as the demand-driven score reads it: what is left of each GPU, most first, the state of
-`fill_table` that follows from it, and the free cpu. All classes share one table of them.
+"""What the demand-driven score reads of a row: the number of its GPU state (`gpu_states`), free cpu, and GPU type.
 
-GPUs that pods hold without names count as whole ones that are taken. A GPU that is broken has nothing left.
+GPUs that pods hold without names count as whole ones that are taken. A GPU that is broken has nothing left. All classes
+share one table of numbers and cpu.
 """
 
-import functools
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.resource_names import CPU
-from kubenexus.plugins.devices.demand.fill_table import CPUS, PAIR_OF, UNIT
+from kubenexus.plugins.devices.demand.gpu_states import MIN_SLOTS, GpuStates
 from kubenexus.state.demand import TYPE_LABELS
 from kubenexus.state.derived import Derivation
 from kubenexus.state.devices.view import unpacked
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
-MIN_SLOTS: Final = 3  # so that every state has two GPUs in use, and one more that a part begins
-_FIELDS: Final = 4  # of `states_and_cpu`
+MAX_STATES: Final = 1 << 14  # and four for each row: then all rows get new numbers
 
 
-class CoarseState(NamedTuple):
-    """The GPUs that are whole, the two GPUs in use that have most left (where the values of such a pair begin), and
-    thousandths of a GPU that a state does not contain."""
+class _NumberedStates:
+    """GPU states, and the derived table of two columns: the number of each row's state, and its free cpu."""
 
-    whole: int
-    pair: int
-    lost: int
+    def __init__(self, generation: int) -> None:
+        self.states, self.generation = GpuStates(), generation
+        self.derivation = Derivation(f"GPU states {generation} and cpu", self._of_rows, self._of_row)
+
+    def _of_rows(self, nodes: Nodes) -> Any:
+        left = _left_of_rows(nodes)
+        numbers = [self.states.number_of(each) for each in left.T.tolist()]
+        return np.stack([np.array(numbers, np.int64), nodes.alloc(CPU) - nodes.used(CPU)])
+
+    def _of_row(self, node: OneNode) -> list[int]:
+        where = node.columns.resources.index[CPU]
+        return [self.states.number_of(_left_of_row(node)), node.allocs[where] - node.uses[where]]
+
+
+_current: list[_NumberedStates] = [_NumberedStates(0)]
+
+
+def states_for(columns: NodeColumns) -> GpuStates:
+    """Returns the GPU states that `numbers_and_cpu` counts by."""
+    return _numbered(columns).states
+
+
+def numbers_and_cpu(nodes: Nodes) -> Any:
+    """Returns `[field, n]`: the number of the GPU state and the free cpu of each row."""
+    return nodes.derived_for_all(_numbered(nodes.columns).derivation)
+
+
+def number_of_row(node: OneNode) -> int:
+    """Returns the number of the GPU state of one row."""
+    number: int = node.columns.derived.all(_numbered(node.columns).derivation, node.columns).item(0, node.row)
+    return number
 
 
 def gpus_left(nodes: Nodes) -> Any:
     """Returns `left[i, n]`: what is left of each GPU of row n in thousandths, most first."""
-    return _table(nodes)[:-_FIELDS]
+    numbers = numbers_and_cpu(nodes)[0]
+    return states_for(nodes.columns).left(numbers, max(nodes.columns.devices.slots, MIN_SLOTS))
 
 
-def states_and_cpu(nodes: Nodes) -> Any:
-    """Returns `[field, n]`: the fields of CoarseState, and the free cpu."""
-    return _table(nodes)[-_FIELDS:]
+def _numbered(columns: NodeColumns) -> _NumberedStates:
+    known = _current[0]
+    if len(known.states) >= MAX_STATES + 4 * columns.size:
+        known = _current[0] = _NumberedStates(known.generation + 1)
+    return known
 
 
-def gpus_left_on(node: OneNode) -> list[int]:
-    """Returns what is left of each GPU of one row, most first."""
-    left: list[int] = _all(node)[:-_FIELDS, node.row].tolist()
-    return left
-
-
-def state_of_row(node: OneNode) -> CoarseState:
-    """Returns the state of one row."""
-    return CoarseState(*_all(node)[-_FIELDS:-1, node.row].tolist())
-
-
-def states_of(left: Any) -> Any:
-    """Returns a table of three rows, the fields of CoarseState, from what is left of each GPU, most first."""
-    whole, rows, last = (left == WHOLE).sum(axis=0), np.arange(left.shape[1]), len(left) - 1
-    most = np.where(whole <= last, left[np.minimum(whole, last), rows], 0)
-    second = np.where(whole < last, left[np.minimum(whole + 1, last), rows], 0)
-    lost = left.sum(axis=0) - whole * WHOLE - most // UNIT * UNIT - second // UNIT * UNIT
-    return np.stack([whole, PAIR_OF[most // UNIT, second // UNIT] * CPUS, lost])
-
-
-def state_of(left: list[int]) -> CoarseState:
-    """The same for one row."""
-    whole = left.count(WHOLE)
-    most = left[whole] if whole < len(left) else 0
-    second = left[whole + 1] if whole + 1 < len(left) else 0
-    lost = sum(left) - whole * WHOLE - most // UNIT * UNIT - second // UNIT * UNIT
-    return CoarseState(whole, PAIR_OF.item(most // UNIT, second // UNIT) * CPUS, lost)
-
-
-def _table(nodes: Nodes) -> Any:
-    return nodes.derived_for_all(_left_of(max(nodes.columns.devices.slots, MIN_SLOTS)))
-
-
-def _all(nodes: Nodes) -> Any:
-    columns = nodes.columns
-    return columns.derived.all(_left_of(max(columns.devices.slots, MIN_SLOTS)), columns)
-
-
-@functools.lru_cache(maxsize=64)
-def _left_of(slots: int) -> Derivation:
-    return Derivation(f"GPUs left, of {slots}", _of_rows, _of_row)
-
-
-def _of_rows(nodes: Nodes) -> Any:
+def _left_of_rows(nodes: Nodes) -> Any:
     devices, where, sets = nodes.columns.devices, nodes.where, nodes.devices
     usable = unpacked(sets.offered("") & sets.healthy, devices.slots)
     left = np.zeros((max(devices.slots, MIN_SLOTS), nodes.width), np.int64)
@@ -92,11 +78,12 @@ def _of_rows(nodes: Nodes) -> Any:
     unnamed = _unnamed(sets)
     if unnamed.any():
         left = -np.sort(-np.where(np.arange(len(left))[:, None] < unnamed, 0, left), axis=0)
-    return np.concatenate([left, states_of(left), (nodes.alloc(CPU) - nodes.used(CPU))[None]])
+    return left
 
 
-def _of_row(node: OneNode) -> list[int]:
-    sets, slots, where = node.devices, node.columns.devices.slots, node.columns.resources.index[CPU]
+def _left_of_row(node: OneNode) -> list[int]:
+    """The same for one row."""
+    sets, slots = node.devices, node.columns.devices.slots
     usable = sets.offered("") & sets.healthy
     left = [max(min(share, WHOLE), 0) if usable >> slot & 1 else 0 for slot, share in enumerate(sets.shares)]
     left += [0] * (max(slots, MIN_SLOTS) - len(left))
@@ -106,7 +93,7 @@ def _of_row(node: OneNode) -> list[int]:
     if taken > 0:
         left[:taken] = [0] * min(taken, len(left))
         left.sort(reverse=True)
-    return [*left, *state_of(left), node.allocs[where] - node.uses[where]]
+    return left
 
 
 def _unnamed(sets: Any) -> Any:

@@ -5,9 +5,8 @@ from typing import Final
 from kubenexus.api.resource_names import CPU
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.devices.demand.expected_idle import slot_losses_of_row
-from kubenexus.plugins.devices.demand.node_states import state_of_row
 from kubenexus.plugins.devices.demand.scoring import PER_GPU, wanted_of
-from kubenexus.plugins.devices.demand.states_after import Wanted, state_of_row_after
+from kubenexus.plugins.devices.demand.states_after import Wanted, states_of_row
 from kubenexus.plugins.devices.request import requests_of
 from kubenexus.state.demand import Demand, SlotDemand
 from kubenexus.state.view import OneNode
@@ -30,6 +29,6 @@ def demand_reason(pod: PodClass, chosen: OneNode, other: OneNode, demand: Demand
 
 def _loss(slot: SlotDemand, wanted: Wanted, node: OneNode) -> int:
     """Returns the price of the slots of one size that a row loses."""
-    where, before = node.columns.resources.index[CPU], state_of_row(node)
+    where, (before, after) = node.columns.resources.index[CPU], states_of_row(wanted, node)
     cpu, only = node.allocs[where] - node.uses[where], Demand(0, (), slots=(slot,))
-    return slot_losses_of_row(only, wanted, cpu, before.whole, state_of_row_after(wanted, before, node).whole)
+    return slot_losses_of_row(only, wanted, cpu, before.whole, after.whole)

@@ -15,8 +15,8 @@ from kubenexus.api.resource_names import CPU
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.devices.demand.expected_idle import FillTables, slot_losses, slot_losses_of_row
-from kubenexus.plugins.devices.demand.node_states import gpu_types, state_of_row
-from kubenexus.plugins.devices.demand.states_after import Wanted, state_of_row_after, states
+from kubenexus.plugins.devices.demand.node_states import gpu_types
+from kubenexus.plugins.devices.demand.states_after import Wanted, states, states_of_row, wanted_of_node
 from kubenexus.plugins.devices.request import DeviceRequest
 from kubenexus.state.demand import Demand
 from kubenexus.state.view import Nodes, OneNode
@@ -40,12 +40,12 @@ class DemandScore:
     def score(self, pod: PodClass, request: DeviceRequest | None, nodes: Nodes, demand: Demand) -> IntColumn:
         """Returns the points of rows. Rows that cannot take the pod have any."""
         tables, wanted = self._tables_of(demand), wanted_of(pod, request)
-        found, codes = states(wanted, nodes), _codes(tables, nodes)
-        before, after = tables.expected(codes, found)
+        (found, cpu), codes = states(wanted, nodes), _codes(tables, nodes)
+        before, after = tables.expected(codes, found, cpu)
         loss = after - before
-        loss += slot_losses(demand, wanted, found)
-        if demand.type_prices and wanted.gpus:
-            loss += type_prices(demand, tables)[codes] * (wanted.gpus * wanted.milli / WHOLE)
+        loss += slot_losses(demand, wanted, found[0], cpu)
+        if demand.type_prices and wanted.gpus.gpus:
+            loss += type_prices(demand, tables)[codes] * (wanted.gpus.gpus * wanted.gpus.milli / WHOLE)
         loss /= _STEP
         loss += _HALF
         points = np.floor(loss, out=loss)
@@ -61,11 +61,11 @@ class DemandScore:
         """The same for one row."""
         tables, wanted = self._tables_of(demand), wanted_of(pod, request)
         where = node.columns.resources.index[CPU]
-        cpu, code, before = node.allocs[where] - node.uses[where], tables.code_of(gpu_types(node)), state_of_row(node)
-        after = state_of_row_after(wanted, before, node)
+        cpu, code = node.allocs[where] - node.uses[where], tables.code_of(gpu_types(node))
+        before, after = states_of_row(wanted, node)
         loss = tables.expected_of_row(code, cpu - wanted.cpu, after) - tables.expected_of_row(code, cpu, before)
         loss += slot_losses_of_row(demand, wanted, cpu, before.whole, after.whole)
-        loss += type_prices(demand, tables).item(code) * (wanted.gpus * wanted.milli / WHOLE)
+        loss += type_prices(demand, tables).item(code) * (wanted.gpus.gpus * wanted.gpus.milli / WHOLE)
         steps = int((loss / STEP + 0.5) // 1)
         free = WITHOUT_GPUS if request is None and not node.devices.offered("") else 0
         return min(max(MIDDLE - _PER_STEP * steps, 0), 2 * MIDDLE) + free
@@ -84,8 +84,8 @@ def wanted_of(pod: PodClass, request: DeviceRequest | None) -> Wanted:
 def _wanted(pod: PodClass, request: DeviceRequest | None) -> Wanted:
     cpu = dict(pod.demand.amounts).get(CPU, 0)
     if request is None:
-        return Wanted(cpu, 0, 0)
-    return Wanted(cpu, request.number, (request.share or WHOLE // 2) if request.is_part else WHOLE)
+        return wanted_of_node(cpu, 0, 0)
+    return wanted_of_node(cpu, request.number, (request.share or WHOLE // 2) if request.is_part else WHOLE)
 
 
 def type_prices(demand: Demand, tables: FillTables) -> Any:
