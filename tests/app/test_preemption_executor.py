@@ -60,12 +60,65 @@ def test_all_members_are_nominated_before_the_first_victim_goes() -> None:
         assert eviction["apiVersion"] == "policy/v1"
         assert eviction["deleteOptions"]["preconditions"] == {"uid": fixture.server.pods["default/low-0"].metadata.uid}
         assert "gracePeriodSeconds" not in eviction["deleteOptions"], "its own"
-        (mark,) = [body for body in fixture.server.said("/low-0/status") if "conditions" in body["status"]]
-        assert mark["status"]["conditions"][0]["reason"] == "PreemptionByScheduler"
         assert sorted(line.partition(":")[0] for line in fixture.told() if line.startswith("Preempted")) == [
             "Preempted low-0",
             "Preempted low-1",
         ]
+
+    preemption_test(life)
+
+
+def test_the_nomination_carries_the_condition_that_says_why_the_pod_waits() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.nodes(a_node("n", cpu=2))
+        fixture.pods(a_pod("low", cpu=2, node="n"))
+        fixture.plans["default/high"] = (["low"], ["n"])
+        fixture.pods(a_pod("high", cpu=2, priority=9, scheduler_name=OURS))
+        await fixture.turn()
+        await elapse(5.0)
+        (patch,) = fixture.server.said("/high/status")
+        assert patch["status"]["nominatedNodeName"] == "n"
+        (condition,) = patch["status"]["conditions"]
+        assert (condition["type"], condition["status"], condition["reason"]) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        )
+
+    preemption_test(life)
+
+
+def test_the_condition_is_written_by_itself_if_the_nomination_fails() -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        fixture.nodes(a_node("n", cpu=2))
+        fixture.pods(a_pod("low", cpu=2, node="n"))
+        fixture.plans["default/high"] = (["low"], ["n"])
+        fixture.server.patches.append(FORBIDDEN)
+        fixture.pods(a_pod("high", cpu=2, priority=9, scheduler_name=OURS))
+        await fixture.turn()
+        assert not fixture.evicted
+        said = [body["status"] for body in fixture.server.said("/high/status")]
+        assert [status["nominatedNodeName"] for status in said] == ["n", None]
+        assert fixture.server.pods["default/high"].metadata.uid in fixture.scheduler.status_patcher
+
+    preemption_test(life)
+
+
+@pytest.mark.parametrize("slow", [True, False], ids=["a victim that terminates", "a victim that is gone at once"])
+def test_the_reason_is_written_into_victims_that_still_exist(slow: bool) -> None:
+    async def life(fixture: PreemptionFixture) -> None:
+        await begun(fixture)
+        assert sorted(fixture.evicted) == ["low-0", "low-1"]
+        assert not fixture.server.said("/low-0/status"), "the watch has not shown yet what became of it"
+        if slow:
+            fixture.end_slowly("low-0", "low-1")
+        else:
+            fixture.gone("low-0", "low-1")
+        await fixture.turn()
+        await fixture.turn(20)
+        marks = [body["status"]["conditions"][0] for body in fixture.server.said("/low-0/status")]
+        expected = [("DisruptionTarget", "True", "PreemptionByScheduler")] if slow else []
+        assert [(mark["type"], mark["status"], mark["reason"]) for mark in marks] == expected
 
     preemption_test(life)
 
@@ -465,5 +518,31 @@ def test_without_an_api_nothing_hangs() -> None:
         await yield_to_loop()
         assert fixture.evicted == [], "no victim goes before all members are nominated"
         assert ends(fixture) == {"failed": 1.0}
+
+    preemption_test(life)
+
+
+def test_a_job_beyond_the_limit_is_not_searched_again_before_another_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search takes milliseconds, and hundreds of jobs may wait here."""
+
+    async def life(fixture: PreemptionFixture) -> None:
+        few = ProfileRules(limit=4)
+        monkeypatch.setattr(fixture.preemption.rules, "of", lambda profile: few)
+        fixture.nodes(*(a_node(f"n{i}", cpu=2) for i in range(4)))
+        fixture.pods(*(a_pod(f"low-{i}", cpu=2, node=f"n{i}") for i in range(4)))
+        for i in range(4):
+            fixture.plans[f"default/high-{i}"] = ([f"low-{i}"], [f"n{i}"])
+            fixture.pods(a_pod(f"high-{i}", cpu=2, priority=9, scheduler_name=OURS))
+            await fixture.turn()
+        assert len(fixture.ledger.preemptions) == 2, "half of the limit: they are of one namespace"
+        before = fixture.scheduler.loop.decisions
+        for _ in range(8):
+            await fixture.turn(1)
+        assert fixture.scheduler.loop.decisions == before
+        fixture.delete("default/high-2")  # it waited, and its turn is that of the next one
+        fixture.gone("low-0")
+        await fixture.turn()
+        await fixture.turn()
+        assert fixture.evicted == ["low-0", "low-1", "low-3"]
 
     preemption_test(life)

@@ -255,3 +255,114 @@ def test_what_is_no_longer_true_is_dropped_and_said_to_be() -> None:
 
     run(life())
     assert dropped == [WEB]
+
+
+NEWER = Call("PATCH", WHY.path, b'{"newer": 1}')
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["the write goes through", "the write fails"])
+@pytest.mark.parametrize("kept_first", [False, True], ids=["submitted before", "submitted after"])
+def test_a_patch_that_another_write_carries_is_sent_by_itself_only_if_that_fails(
+    refused: bool, kept_first: bool
+) -> None:
+    server, uid = PodServer(WEB), WEB.metadata.uid
+
+    async def life() -> None:
+        status_patcher: StatusPatcher[Pod] = StatusPatcher(server, AlwaysWritable(), lambda pod: True)
+        async with written_by(status_patcher):
+            if kept_first:
+                status_patcher.keep_back(uid)
+            status_patcher.submit(WEB, WHY)
+            if not kept_first:
+                status_patcher.keep_back(uid)
+            await elapse(1.0)
+            assert (server.calls, len(status_patcher), uid in status_patcher) == ([], 1, True)
+            with contextlib.suppress(ApiError), status_patcher.carried(uid) as call:
+                assert call == WHY
+                if refused:
+                    raise BUSY
+            await elapse(1.0)
+            assert (len(status_patcher), uid in status_patcher) == (0, False)
+
+    run(life())
+    assert server.calls == [WHY] * refused
+
+
+def test_what_is_newer_than_a_patch_that_is_carried_follows_it() -> None:
+    server = PodServer(WEB)
+
+    async def life() -> None:
+        status_patcher: StatusPatcher[Pod] = StatusPatcher(server, AlwaysWritable(), lambda pod: True)
+        async with written_by(status_patcher):
+            status_patcher.keep_back(WEB.metadata.uid)
+            status_patcher.submit(WEB, WHY)
+            with status_patcher.carried(WEB.metadata.uid):
+                status_patcher.submit(WEB, NEWER)
+                await elapse(1.0)
+                assert server.calls == []
+            await elapse(1.0)
+
+    run(life())
+    assert server.calls == [NEWER]
+
+
+def test_a_bind_waits_for_the_write_that_carries_a_patch() -> None:
+    async def life() -> None:
+        status_patcher: StatusPatcher[Pod] = StatusPatcher(PodServer(WEB), AlwaysWritable(), lambda pod: True)
+        status_patcher.keep_back(WEB.metadata.uid)
+        status_patcher.submit(WEB, WHY)
+        with status_patcher.carried(WEB.metadata.uid) as call:
+            assert call == WHY
+            binding = PodBinding(WEB, "n1")
+            assert status_patcher.concerns(binding)
+            bind = asyncio.ensure_future(status_patcher.pre_bind(binding))
+            await elapse(1.0)
+            assert not bind.done()
+        await elapse(0.1)
+        assert bind.done()
+        assert len(status_patcher) == 0
+
+    run(life())
+
+
+def test_a_write_carries_nothing_while_a_patch_is_on_its_way_or_if_it_is_not_true_any_more() -> None:
+    true, server = [True], PodServer(WEB)
+
+    async def life() -> None:
+        status_patcher: StatusPatcher[Pod] = StatusPatcher(server, AlwaysWritable(), lambda pod: true[0])
+        async with written_by(status_patcher):
+            status_patcher.submit(WEB, WHY)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            status_patcher.keep_back(WEB.metadata.uid)
+            status_patcher.submit(WEB, NEWER)
+            with status_patcher.carried(WEB.metadata.uid) as call:
+                assert call is None
+            await elapse(1.0)
+            assert server.calls == [WHY, NEWER]
+            true[0] = False
+            status_patcher.keep_back(WEB.metadata.uid)
+            status_patcher.submit(WEB, WHY)
+            with status_patcher.carried(WEB.metadata.uid) as call:
+                assert call is None
+            await elapse(1.0)
+            assert (len(status_patcher), len(server.calls)) == (0, 2)
+
+    run(life())
+
+
+def test_a_patch_that_was_kept_back_is_sent_when_no_other_write_follows() -> None:
+    server = PodServer(WEB)
+
+    async def life() -> None:
+        status_patcher: StatusPatcher[Pod] = StatusPatcher(server, AlwaysWritable(), lambda pod: True)
+        async with written_by(status_patcher):
+            status_patcher.keep_back(WEB.metadata.uid)
+            status_patcher.submit(WEB, WHY)
+            await elapse(1.0)
+            assert server.calls == []
+            status_patcher.send_kept(WEB.metadata.uid)
+            await elapse(1.0)
+
+    run(life())
+    assert server.calls == [WHY]

@@ -46,6 +46,16 @@ def test_one_victim_may_be_waited_for_by_two_jobs() -> None:
     assert preemptions.take_ready() == ["other"]
 
 
+def test_the_preemptions_of_each_namespace_are_counted() -> None:
+    preemptions = Preemptions()
+    for job in ("a/x", "a/gang/y", "b/z", "a/x"):
+        preemptions.begin(job, {job: "n0"}, {"v0"})
+    assert [preemptions.in_namespace(each) for each in "abc"] == [2, 1, 0]
+    preemptions.end("a/x", PreemptionEnd.FAILED)
+    preemptions.member_gone("b/z")
+    assert [preemptions.in_namespace(each) for each in "abc"] == [1, 0, 0]
+
+
 def test_a_gang_that_loses_members_goes_on_until_too_few_are_left() -> None:
     preemptions = begun(minimum=1)
     preemptions.member_gone("m0")

@@ -206,6 +206,7 @@ class Scheduler:
             self.waiting,
             {name: profile_rules(gang_preemption_settings(configuration, name)) for name in self.planners},
             recorder=self.recorder,
+            status_patcher=self.status_patcher,
             metrics=self.metrics,
             clock=clock,
             wakeup=self.wakeup,

@@ -15,10 +15,13 @@ webhook that denies a patch nor ten thousand pods of one tenant delay the patche
 
 A patch must not reach a pod after its bind, since it says that there is no node for the pod. A patch that still waits
 at the bind is dropped, and the bind waits for a patch in flight.
+
+A write of the same status that follows anyway may carry the patch: `keep_back` before it, `carried` around it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import msgspec
@@ -77,10 +80,11 @@ class StatusPatcher(Generic[Noted]):
         self._latest: dict[str, PendingPatch[Noted]] = {}  # waiting, resting or in flight
         self._following: dict[str, PendingPatch[Noted]] = {}  # newer than the patch in flight
         self._on_the_way: dict[str, asyncio.Event] = {}
+        self._kept_back: set[str] = set()
 
     def __len__(self) -> int:
         """The number of patches that have yet to be sent, or sent again."""
-        return len(self._queue) + len(self._following)
+        return len(self._queue) + len(self._following) + sum(uid in self._latest for uid in self._kept_back)
 
     def __contains__(self, uid: str) -> bool:
         """Whether a patch of the object with this UID is waiting, resting or in flight."""
@@ -93,7 +97,7 @@ class StatusPatcher(Generic[Noted]):
         if uid in self._on_the_way:
             self._following[uid] = patch
         else:
-            self._queue.put(noted.metadata.namespace, uid, patch)
+            self._enqueue(patch)
 
     def cancel(self, uid: str) -> None:
         """Drops the waiting patches of an object, which was deleted or placed."""
@@ -101,6 +105,49 @@ class StatusPatcher(Generic[Noted]):
         patch = self._latest.pop(uid, None)
         if patch is not None:
             self._queue.remove(patch.noted.metadata.namespace, uid)
+
+    def keep_back(self, uid: str) -> None:
+        """Keeps the patches of an object from being sent, until `carried` or `send_kept` is called for it."""
+        self._kept_back.add(uid)
+        patch = self._latest.get(uid)
+        if patch is not None:
+            self._queue.remove(patch.noted.metadata.namespace, uid)
+
+    def send_kept(self, uid: str) -> None:
+        """Ends `keep_back`: no other write carries the patch."""
+        if uid in self._kept_back:
+            self._kept_back.remove(uid)
+            patch = self._latest.get(uid)
+            if patch is not None and uid not in self._on_the_way:
+                self._enqueue(patch)
+
+    @contextmanager
+    def carried(self, uid: str) -> Iterator[Call | None]:
+        """Yields the waiting patch of an object, if there is one, for the caller's write of its status to carry it.
+
+        A bind waits for the end of the body. If the body raises, the patch is sent by itself.
+        """
+        patch = self._latest.get(uid)
+        if patch is None or uid in self._on_the_way or not self._still(patch.noted):
+            self.send_kept(uid)
+            yield None
+            return
+        self._kept_back.discard(uid)
+        self._queue.remove(patch.noted.metadata.namespace, uid)
+        self._on_the_way[uid], written = asyncio.Event(), False
+        try:
+            yield patch.call
+            written = True
+        finally:
+            self._on_the_way.pop(uid).set()
+            newer = self._following.pop(uid, None)
+            if newer is not None:
+                self._enqueue(newer)
+            elif self._latest.get(uid) is patch:
+                if written:
+                    del self._latest[uid]
+                else:
+                    self._enqueue(patch)
 
     def may_concern(self, pod: Pod) -> bool:
         return False  # the wait is short: for one write, at most until its timeout
@@ -138,7 +185,7 @@ class StatusPatcher(Generic[Noted]):
             self._on_the_way.pop(uid).set()
         newer = self._following.pop(uid, None)
         if newer is not None:
-            self._queue.put(call.namespace, uid, newer)
+            self._enqueue(newer)
         latest = self._latest.get(uid) is patch  # else a newer patch follows, or `cancel` dropped this one
         if latest and problem and patch.refused < len(PAUSES):
             patch.refused += 1
@@ -151,6 +198,11 @@ class StatusPatcher(Generic[Noted]):
                 self._failed(patch.noted, problem)
             elif not still:
                 self._dropped(patch.noted)
+
+    def _enqueue(self, patch: PendingPatch[Noted]) -> None:
+        meta = patch.noted.metadata
+        if meta.uid not in self._kept_back:
+            self._queue.put(meta.namespace, meta.uid, patch)
 
     async def _send(self, call: CallInFlight[PendingPatch[Noted]]) -> tuple[str, bool]:
         """Sends the call. Returns what went wrong, "" if nothing did, and whether the server answered.

@@ -15,11 +15,9 @@ def promised_to_others(job: Job, snapshot: Snapshot) -> PromisedPods:
     members = {pod.metadata.uid for pod in job.pods}
     least = min(pod.spec.priority for pod in job.pods)
     for node, nominees in waiting.items():
-        others = [
-            each
-            for each in nominees.values()
-            if each.priority >= least and each.uid not in members and each.key not in job.hold_keys
-        ]
+        others = [each for each in nominees.values() if each.priority >= least and each.uid not in members]
+        if job.hold_keys:
+            others = [each for each in others if each.key not in job.hold_keys]
         if others and node in rows:
             found[rows[node]] = others
     return found

@@ -2,9 +2,12 @@
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
+
+from kubenexus.api.gangs.job_key import namespace_of
 
 
 class PreemptionEnd(enum.Enum):
@@ -63,6 +66,7 @@ class Preemptions:
 
     def __init__(self) -> None:
         self._pending: dict[str, PendingPreemption] = {}
+        self._by_namespace: Counter[str] = Counter()
         self._job_of: dict[str, str] = {}  # by the UID of a member
         self._waiting_for: dict[str, set[str]] = {}  # the jobs that wait for a victim, by its UID
         self._ready: list[str] = []
@@ -84,6 +88,10 @@ class Preemptions:
     def jobs(self) -> Iterable[str]:
         """The keys of the jobs."""
         return self._pending.keys()
+
+    def in_namespace(self, namespace: str) -> int:
+        """Returns how many jobs of a namespace have one."""
+        return self._by_namespace[namespace]
 
     def get(self, job: str) -> PendingPreemption | None:
         """Returns the preemption of a job, or None."""
@@ -158,6 +166,7 @@ class Preemptions:
         for uid in nodes:
             self.member_gone(uid)  # it may have moved from another job
         self._pending[job] = pending
+        self._by_namespace[namespace_of(job)] += 1
         self._job_of.update(dict.fromkeys(nodes, job))
         for victim in victims:
             self._waiting_for.setdefault(victim, set()).add(job)
@@ -170,6 +179,10 @@ class Preemptions:
         pending = self._pending.pop(job, None)
         if pending is None:
             return None
+        namespace = namespace_of(job)
+        self._by_namespace[namespace] -= 1
+        if not self._by_namespace[namespace]:
+            del self._by_namespace[namespace]
         for uid in pending.nodes:
             self._job_of.pop(uid, None)
         for victim in pending.victims:

@@ -1,14 +1,16 @@
-"""The calls that end one victim of a preemption.
+"""The calls that nominate a pod, and that end one victim of a preemption.
 
     evict:   POST eviction ─▶ condition DisruptionTarget       (a profile of ours: disruption budgets are kept)
     delete:  condition DisruptionTarget ─▶ DELETE              (as kube-scheduler)
 
 The Eviction API writes a condition DisruptionTarget with a reason of its own. So the reason PreemptionByScheduler comes
-after it, and a pod whose budget refuses has no such condition.
+after it (`victim_marks`), and a pod whose budget refuses has no such condition.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Final
+
+import msgspec
 
 from kubenexus.api.codec import from_json
 from kubenexus.api.core import Pod
@@ -18,7 +20,6 @@ from kubenexus.base.timestamps import format_time
 from kubenexus.client import kinds
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.verbs import delete, evict, get, patch_pod_status
-from kubenexus.observe import logs
 from kubenexus.state.pods import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodRecord
 
 GONE: Final = (404, 409, 422)  # the pod is gone, or another pod has its name
@@ -26,8 +27,6 @@ BUDGET: Final = 429
 CONFLICT: Final = 409
 WAITS: Final = (1.0, 2.0, 4.0, 8.0, 15.0)  # seconds between two tries of an eviction: half a minute in all
 SEND: Final = 5.0  # timeout of one eviction, in seconds
-
-log = logs.get("preemption")
 
 
 class BudgetRefusal(KubeNexusError):
@@ -40,18 +39,24 @@ class EvictionCalls:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api, self._clock = api, clock
 
-    async def nominate(self, namespace: str, name: str, uid: str, node: str) -> bool:
-        """Writes `nominatedNodeName`, or removes it ("" for no node). Returns whether the pod exists."""
-        status = {"nominatedNodeName": node or None}
+    async def nominate(self, namespace: str, name: str, uid: str, node: str, carries: Call | None = None) -> bool:
+        """Writes `nominatedNodeName`, or removes it ("" for no node), and what another patch of the pod's status would
+        write. Returns whether the pod exists."""
+        status = {} if carries is None else msgspec.json.decode(carries.body)["status"]
+        status["nominatedNodeName"] = node or None
         return await self._unless_gone(patch_pod_status(namespace, name, uid, status))
+
+    async def mark(self, victim: PodRecord, profile: str) -> None:
+        """Writes the condition that says why a victim ends. One that is gone is no error."""
+        await self._unless_gone(self._condition(victim, profile))
 
     async def delete(self, victim: PodRecord, profile: str) -> None:
         """Deletes a victim. One that is gone is no error."""
-        await self._unless_gone(self._condition(victim, profile))
+        await self.mark(victim, profile)
         await self._unless_gone(delete(kinds.PODS, victim.namespace, victim.name, victim.uid))
 
     async def evict(
-        self, victim: PodRecord, profile: str, wanted: Callable[[], bool], wait: Callable[[float], Awaitable[None]]
+        self, victim: PodRecord, wanted: Callable[[], bool], wait: Callable[[float], Awaitable[None]]
     ) -> bool:
         """Evicts a victim, with its own grace period, in several tries. Returns False if it is not `wanted` any more.
 
@@ -62,13 +67,12 @@ class EvictionCalls:
                 return False
             problem = await self._try(victim)
             if problem is None:
-                break
+                return True
             if seconds is None:
                 refused = isinstance(problem, ApiError) and problem.code == BUDGET
                 raise BudgetRefusal(str(problem)) if refused else problem
             await wait(seconds)
-        await self._mark(victim, profile)
-        return True
+        return False
 
     async def _try(self, victim: PodRecord) -> KubeNexusError | None:
         """Returns None if the victim ends now or is gone, else why another try is needed. An answer that does not tell
@@ -98,13 +102,6 @@ class EvictionCalls:
         except (Unreachable, Uncertain, Malformed):
             return False
         return meta.uid != victim.uid or bool(meta.deletion_timestamp)
-
-    async def _mark(self, victim: PodRecord, profile: str) -> None:
-        """Writes why the victim ends. It ends all the same if that fails."""
-        try:
-            await self._unless_gone(self._condition(victim, profile))
-        except Exception as problem:
-            log.error("Cannot write why a pod is preempted", problem, victim=victim.key)  # noqa: PLE1205 - our own log
 
     def _condition(self, victim: PodRecord, profile: str) -> Call:
         condition = {

@@ -3,6 +3,7 @@
     decision ─▶ review ─▶ nominatedNodeName of each member ─▶ each victim: evict or delete ─▶ event Preempted
                              └─ stops if the job is gone, placed or outranked, or a write fails
 
+The nomination of a pod carries the condition that says why it waits (`StatusPatcher.carried`): one write, not two.
 From `submit` on the ledger keeps the capacity for the job (`state.preemptions`). Nothing waits here for the victims'
 end: the watch shows it, and `settle` then activates the job. A preemption that fails half way ends; the job is decided
 again, and waits for those of its victims that are terminating already.
@@ -20,7 +21,9 @@ from kubenexus.api.gangs.job_key import namespace_of
 from kubenexus.app.preemption.call_turns import CallTurn, in_portions
 from kubenexus.app.preemption.capacity_check import still_fits, waits_for_others
 from kubenexus.app.preemption.eviction_calls import BudgetRefusal, EvictionCalls
+from kubenexus.app.preemption.execution import Execution
 from kubenexus.app.preemption.preemption_rules import PreemptionRules, ProfileRules
+from kubenexus.app.preemption.victim_marks import VictimMarks
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.client.calls import Api
@@ -31,8 +34,10 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
+from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.object_events import nomination_ended
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord
@@ -42,29 +47,6 @@ AT_ONCE: Final = 16  # preemptions whose calls are in flight; namespaces take tu
 ADOPT_PERIOD: Final = 30.0  # seconds between two looks for nominations that this process did not make
 
 log = logs.get("preemption")
-
-
-class Execution(msgspec.Struct, frozen=True):
-    """A preemption with what its calls need. `members` are the nominated pods, as they were, with their nodes.
-    Victims that a budget protects come first, one by one: if it refuses, no other pod was evicted in vain. `violates`:
-    the decision takes into account that budgets are violated, so these victims are deleted. `preemptor` is the unit of
-    the job in the record of evictions."""
-
-    pending: PendingPreemption
-    members: tuple[tuple[Pod, str], ...]
-    protected: tuple[PodRecord, ...] = ()
-    others: tuple[PodRecord, ...] = ()
-    evicts: bool = False
-    violates: bool = False
-    preemptor: str = ""
-
-    @property
-    def profile(self) -> str:
-        return self.members[0][0].spec.scheduler_name
-
-    def preemptor_on(self, node: str) -> Pod:
-        """Returns a member that will get this node, else the first one."""
-        return next((pod for pod, its in self.members if its == node), self.members[0][0])
 
 
 class PreemptionExecutor:
@@ -80,6 +62,7 @@ class PreemptionExecutor:
         profiles: Mapping[str, ProfileRules],
         *,
         recorder: EventRecorder,
+        status_patcher: StatusPatcher[Pod],
         metrics: Metrics,
         clock: Clock,
         wakeup: Wakeup,
@@ -87,6 +70,7 @@ class PreemptionExecutor:
         self._calls, self._ledger, self._queue, self._waiting = EvictionCalls(api, clock), ledger, queue, waiting
         self.rules = PreemptionRules(profiles, ledger, waiting, clock)
         self._recorder, self._metrics, self._clock, self._wakeup = recorder, metrics, clock, wakeup
+        self._status_patcher, self._marks = status_patcher, VictimMarks(self._calls, ledger)
         self._executions: dict[int, Execution] = {}  # by the preemption's number
         self._evictions: dict[str, asyncio.Future[None]] = {}  # under way, by the victim's UID
         self._accepted: dict[str, str] = {}  # keys of pods that were evicted, by UID, while the ledger has them
@@ -97,7 +81,7 @@ class PreemptionExecutor:
     @property
     def idle(self) -> bool:
         """Returns whether no call is under way."""
-        return not self._tasks
+        return not self._tasks and self._marks.idle
 
     @property
     def due(self) -> float:
@@ -111,6 +95,7 @@ class PreemptionExecutor:
                 self.rules.restarted()
             await asyncio.Event().wait()
         finally:
+            self._marks.stop()
             for task in self._tasks:
                 task.cancel()
 
@@ -141,9 +126,9 @@ class PreemptionExecutor:
         return _without_preemption(decision, problem)
 
     def waits(self, job: Job) -> bool:
-        """Returns whether victims of this job are still there."""
+        """Returns whether victims of this job are still there, or it waits for the end of another preemption."""
         pending = self._ledger.preemptions.get(job.key)
-        return pending is not None and not pending.ready
+        return self.rules.is_declined(job) if pending is None else not pending.ready
 
     def submit(self, job: Job, preemption: Preemption) -> None:
         """Enters a preemption into the ledger, which keeps the capacity for the job from now on, and starts its
@@ -173,6 +158,8 @@ class PreemptionExecutor:
         )
         self._metrics.preempted(len(victims))
         self._metrics.queues.taken_back(preemption.taken_back)
+        for pod, _ in members:
+            self._status_patcher.keep_back(pod.metadata.uid)
         self._start(self._execute(execution))
 
     def placed(self, job: Job, decision: Decision) -> None:
@@ -195,6 +182,7 @@ class PreemptionExecutor:
     def settle(self) -> None:
         """Handles what became ready, ended, or passed its deadline. Called before each burst of decisions."""
         preemptions, now = self._ledger.preemptions, self._clock.now()
+        self._marks.write()
         if now >= self._adopt_at:
             self.adopt()
         for key in self.rules.take_helped():
@@ -242,8 +230,9 @@ class PreemptionExecutor:
             self.rules.ended(ended, "" if execution is None else execution.profile)
             self._metrics.preemption_ended(ended.end.value)
             self._queue.victims_given_up(ended.preemption.job)
-            if declined := self.rules.take_declined():
-                self._queue.activate(declined)
+            while declined := self.rules.take_declined():
+                if self._queue.activate(declined) is not QueueState.GONE:
+                    break
 
     def _end(self, pending: PendingPreemption, how: PreemptionEnd) -> None:
         """Ends a preemption, and gives up the capacity that it kept. kube-scheduler leaves the nomination, unless the
@@ -292,6 +281,8 @@ class PreemptionExecutor:
             self._fail(pending)
         finally:
             turn.end()
+            for pod, _ in execution.members:
+                self._status_patcher.send_kept(pod.metadata.uid)
             self._wakeup.set()
 
     def _fail(self, pending: PendingPreemption) -> None:
@@ -299,8 +290,10 @@ class PreemptionExecutor:
             self._end(pending, PreemptionEnd.FAILED)
 
     async def _nominate(self, pending: PendingPreemption, pod: Pod, node: str) -> None:
+        meta = pod.metadata
         if self._ledger.preemptions.is_current(pending):
-            await self._calls.nominate(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, node)
+            with self._status_patcher.carried(meta.uid) as condition:
+                await self._calls.nominate(meta.namespace, meta.name, meta.uid, node, condition)
 
     async def _outrank(self, execution: Execution) -> None:
         """Ends preemptions of lower priority on the same nodes, since they may not fit there any more."""
@@ -345,7 +338,9 @@ class PreemptionExecutor:
         try:
             if execution.evicts and not (execution.violates and self._is_protected(victim)):
                 wanted = partial(self._is_wanted, execution.pending, victim)
-                evicted = await self._calls.evict(victim, execution.profile, wanted, turn.pause)
+                evicted = await self._calls.evict(victim, wanted, turn.pause)
+                if evicted:
+                    self._marks.evicted(victim, execution.profile)
             else:
                 await self._calls.delete(victim, execution.profile)
                 evicted = True

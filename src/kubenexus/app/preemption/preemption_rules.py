@@ -1,14 +1,12 @@
 """Whether a preemption may begin now: the limits on how many are under way, and the record of evictions."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
 import msgspec
 
-from kubenexus.api.gangs.job_key import namespace_of
 from kubenexus.app.preemption.eviction_record import EvictionRecord
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Preemption
@@ -47,7 +45,7 @@ class PreemptionRules:
         self._units: dict[int, dict[str, str]] = {}  # by the preemption's number and UID: the units of evicted pods
         self._without_victims: dict[str, None] = {}  # jobs, the first to be refused first
         self._relaxed, self._next_look = 0, 0.0
-        self._declined: dict[str, str] = {}  # jobs that wait because too many are under way, and their profiles
+        self._declined: dict[str, dict[str, str]] = {}  # by namespace: jobs that wait for the end of another, profiles
 
     def of(self, profile: str) -> ProfileRules:
         return self._profiles.get(profile, UPSTREAM_RULES)
@@ -56,7 +54,7 @@ class PreemptionRules:
         """Returns why a preemption may not begin now, or ""."""
         now = self._clock.now()
         if self._ledger.preemptions.get(job.key) is None and self._is_full(job.namespace, self.of(job.profile).limit):
-            self._declined[job.key] = job.profile
+            self._declined.setdefault(job.namespace, {})[job.key] = job.profile
             return "too many preemptions are under way"
         if self.of(job.profile).upstream:
             return ""
@@ -130,11 +128,19 @@ class PreemptionRules:
             self._relaxed = relaxed
         return keys
 
+    def is_declined(self, job: Job) -> bool:
+        """Returns whether the job waits for the end of another preemption."""
+        return job.key in self._declined.get(job.namespace, ())
+
     def take_declined(self) -> str:
-        """Returns the first job that waited for the end of another preemption and may begin now, or ""."""
-        for key, profile in self._declined.items():
-            if not self._is_full(namespace_of(key), self.of(profile).limit):
-                del self._declined[key]
+        """Returns a job that waited for the end of another preemption and may begin now, or "". Namespaces take
+        turns."""
+        for namespace, jobs in self._declined.items():
+            key, profile = next(iter(jobs.items()))
+            if not self._is_full(namespace, self.of(profile).limit):
+                del self._declined[namespace], jobs[key]
+                if jobs:
+                    self._declined[namespace] = jobs
                 return key
         return ""
 
@@ -166,7 +172,7 @@ class PreemptionRules:
         preemptions = self._ledger.preemptions
         if len(preemptions) < limit // 2:
             return False
-        return len(preemptions) >= limit or Counter(map(namespace_of, preemptions.jobs))[namespace] >= limit // 2
+        return len(preemptions) >= limit or preemptions.in_namespace(namespace) >= limit // 2
 
     @property
     def _state(self) -> int:

@@ -37,11 +37,16 @@ class FreeAmounts:
         self.each = [pool.amounts(name) for name in self.names]  # what each victim frees
 
     def _subtract(self, promised: Mapping[int, list[PodRecord]]) -> None:
-        """Subtracts what is promised. Pods of one template have one footprint, and there may be thousands of them."""
+        """Subtracts what is promised. Pods of one template have one footprint, and there may be thousands of them: the
+        same object mostly, which is found without a hash of all its amounts."""
         rows_by: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        known: dict[int, list[int]] = {}  # the same lists by the identity of the footprint
         for row, nominees in promised.items():
             for nominee in nominees:
-                rows_by.setdefault(nominee.footprint.amounts, []).append(row)
+                rows = known.get(id(nominee.footprint))
+                if rows is None:
+                    rows = known[id(nominee.footprint)] = rows_by.setdefault(nominee.footprint.amounts, [])
+                rows.append(row)
         for each, rows in rows_by.items():
             amounts = {"pods": 1, **dict(each)}
             for i, name in enumerate(self.names):
