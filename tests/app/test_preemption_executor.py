@@ -110,12 +110,11 @@ def test_the_reason_is_written_into_victims_that_still_exist(slow: bool) -> None
         await begun(fixture)
         assert sorted(fixture.evicted) == ["low-0", "low-1"]
         assert not fixture.server.said("/low-0/status"), "the watch has not shown yet what became of it"
-        if slow:
-            fixture.end_slowly("low-0", "low-1")
-        else:
-            fixture.gone("low-0", "low-1")
+        fixture.end_slowly("low-0", "low-1")
         await fixture.turn()
-        await fixture.turn(20)
+        if not slow:
+            fixture.gone("low-0", "low-1")
+        await elapse(1.0)
         marks = [body["status"]["conditions"][0] for body in fixture.server.said("/low-0/status")]
         expected = [("DisruptionTarget", "True", "PreemptionByScheduler")] if slow else []
         assert [(mark["type"], mark["status"], mark["reason"]) for mark in marks] == expected

@@ -10,13 +10,14 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord
 
 WRITERS: Final = 4
+MOMENT: Final = 0.5  # seconds: a pod without a grace period is shown as terminating just before it is gone
 
 log = logs.get("preemption")
 
 
 class VictimMarks:
-    """Marks victims once the watch shows them terminating. A pod without a grace period is gone by then, so that
-    nothing is written in vain: that would be one call in four of a preemption."""
+    """Marks victims a moment after the watch shows them terminating. A pod without a grace period is gone by then, so
+    that nothing is written in vain: that would be one call in four of a preemption."""
 
     def __init__(self, calls: EvictionCalls, ledger: Ledger) -> None:
         self._calls, self._ledger = calls, ledger
@@ -54,7 +55,10 @@ class VictimMarks:
         return record if record is not None and record.uid == victim.uid else None
 
     async def _write(self, victim: PodRecord, profile: str) -> None:
-        """Writes why the victim ends. It ends all the same if that fails."""
+        """Writes why the victim ends, if it still exists. It ends all the same if that fails."""
+        await asyncio.sleep(MOMENT)
+        if self._record(victim) is None:
+            return
         slot = await self._slots.acquire(victim.namespace)
         try:
             if self._record(victim) is not None:
