@@ -63,6 +63,41 @@ def test_a_new_name_does_not_help_and_does_not_hurt_an_identity_with_runs_of_its
     assert memory.estimate(honest, HOUR).high == 3600.0  # type: ignore[union-attr]
 
 
+def test_a_record_is_not_washed_by_short_pods_that_keep_their_word() -> None:
+    memory, minute = RuntimeMemory(), DeclaredRuntime(60.0, "max-runtime")
+    for _ in range(3):
+        memory.observe(TRAIN, 3600.0, minute)
+    for i in range(3 * RUNS):
+        memory.observe(TRAIN._replace(stem="washed"), 30.0, minute)
+        memory.observe(TRAIN, 30.0, minute)
+        assert memory.estimate(TRAIN._replace(stem=f"new-{i}"), minute).high == 3600.0  # type: ignore[union-attr]
+    assert memory.estimate(TRAIN._replace(stem="washed"), minute).high == 3600.0  # type: ignore[union-attr]
+    assert memory.estimate(TRAIN, minute).high == 3600.0  # type: ignore[union-attr]
+
+
+def test_runs_in_time_count_again_when_they_lasted_as_long_as_others_were_late() -> None:
+    memory, minute, fresh = RuntimeMemory(), DeclaredRuntime(60.0, "max-runtime"), TRAIN._replace(stem="fresh")
+    for _ in range(3):
+        memory.observe(TRAIN, 3600.0, minute)  # late by 59 minutes each: 10,620 seconds in all
+    for _ in range(2):
+        memory.observe(fresh, 3600.0, HOUR)
+    assert memory.estimate(fresh, minute).high == 3600.0  # type: ignore[union-attr]
+    for _ in range(3):
+        memory.observe(fresh, 3600.0, HOUR)
+    assert memory.estimate(fresh, minute).high == 60.0  # type: ignore[union-attr]
+
+
+def test_a_workload_that_is_expected_to_be_late_owes_nothing() -> None:
+    memory, fresh = RuntimeMemory(), TRAIN._replace(stem="fresh")
+    for _ in range(3):
+        memory.observe(TRAIN, 36_000.0, HOUR)
+    for _ in range(30):
+        memory.observe(TRAIN, 36_000.0, HOUR)
+        memory.observe(fresh, 3600.0, HOUR)
+    assert memory.estimate(TRAIN, HOUR).high == 36_000.0  # type: ignore[union-attr]
+    assert memory.estimate(fresh, HOUR).high == 3600.0  # type: ignore[union-attr]
+
+
 def test_an_enforced_deadline_is_always_believed() -> None:
     memory, deadline = RuntimeMemory(), HOUR._replace(enforced=True, limit=3600.0)
     for _ in range(5):

@@ -5,6 +5,11 @@
 
 A pod that runs longer than it declared is not stopped. The runtimes that later pods of its identity declare count as
 many times longer; those of a new identity as those of its namespace, so a new name does not help.
+
+Nor do a few short pods that keep their word. The seconds by which pods outlived what was expected of them are owed by
+their namespace, and runs that end in time pay them off, second by second. Until all is paid, such runs are no evidence:
+the factors stay as they are, of the namespace and of each identity. So a record is washed only by as much time as it
+cost others. Runs that are expected to take longer than they declare, and do, owe nothing.
 """
 
 import math
@@ -22,6 +27,7 @@ RUNS: Final = 24  # of an identity
 MIN_RUNS: Final = 3  # fewer tell nothing
 TYPICAL_IDENTITIES, TYPICAL_RUNS, TYPICAL = 8, 6, 120  # of a namespace, of an identity, and in all
 MAX_FACTOR: Final = 1e6  # twelve days of a declared second
+MAX_OWED: Final = 7 * 86_400.0  # seconds; a mistake is forgiven after a week of runs
 # How many times its declared runtime a workload takes of which no run is known: a limit is rarely reached.
 UNTRIED: Final = (0.1, 0.3, 0.5, 0.7, 0.9, *[1.0] * 15)
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
@@ -76,11 +82,13 @@ class IdentityRuns:
 
 
 class NamespaceRuns:
-    """The runs of one namespace."""
+    """The runs of one namespace. `owed`: the seconds that its pods outlived what was expected of them, less those of
+    runs that ended in time since."""
 
-    __slots__ = ("ended", "factors", "identities")
+    __slots__ = ("ended", "factors", "identities", "owed")
 
     def __init__(self) -> None:
+        self.owed = 0.0
         self.factors = LastRuns()
         self.ended = LastRuns()
         self.identities: OrderedDict[tuple[str, str], IdentityRuns] = OrderedDict()
@@ -110,7 +118,7 @@ class RuntimeMemory:
     def observe(self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None) -> None:
         """Records a run that has ended."""
         self._open(identity).seconds.add(seconds)
-        self._count_factor(identity, seconds, declared)
+        self._count_factor(identity, seconds, declared, seconds)
         if declared is not None:
             factor = min(seconds / declared.seconds, MAX_FACTOR)
             self._open(identity).ended.add(factor)
@@ -120,7 +128,7 @@ class RuntimeMemory:
     def outlived(self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None) -> None:
         """Records that a pod still runs after the time that it declared. Called when that time is over, and each time
         that the pod has run twice as long."""
-        self._count_factor(identity, seconds, declared)
+        self._count_factor(identity, seconds, declared, seconds / 2)
         self.version += 1
 
     def estimate(self, identity: WorkloadIdentity, declared: DeclaredRuntime | None) -> RuntimeEstimate | None:
@@ -175,12 +183,24 @@ class RuntimeMemory:
         self._namespaces.move_to_end(name)
         return namespace.open(identity)
 
-    def _count_factor(self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None) -> None:
+    def _count_factor(
+        self, identity: WorkloadIdentity, seconds: float, declared: DeclaredRuntime | None, since_counted: float
+    ) -> None:
+        """Counts a run of so many seconds, of which the last `since_counted` were not counted before."""
         if declared is None or declared.enforced:
             return
+        expected = self.estimate(identity, declared)
+        runs, namespace = self._open(identity), self._namespaces[identity.namespace]
+        if seconds > declared.seconds:
+            late = seconds - (declared.seconds if expected is None else expected.high)
+            namespace.owed = min(namespace.owed + max(min(late, since_counted), 0.0), MAX_OWED)
+        else:
+            namespace.owed = max(namespace.owed - seconds, 0.0)
+            if namespace.owed:
+                return
         factor = min(seconds / declared.seconds, MAX_FACTOR)
-        self._open(identity).factors.add(factor)
-        self._namespaces[identity.namespace].factors.add(factor)
+        runs.factors.add(factor)
+        namespace.factors.add(factor)
 
 
 _LAST_NONE: Final = LastRuns()
