@@ -13,8 +13,7 @@ from kubenexus.base.arrays import BoolColumn
 from kubenexus.cycle.class_table import ClassTable
 from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.plugin_columns import FilterColumn
-from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
-from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.plugin_results import FAILURES, PluginError, plugin_error
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -68,8 +67,8 @@ def update_row_feasibility(table: ClassTable, columns: NodeColumns, row: int, ba
 
 
 def _refresh_filters(table: ClassTable, columns: NodeColumns) -> Any:
-    """Returns the rows whose reasons may have changed, each once, as a list unless they are many. None: the table is to
-    be built again."""
+    """Returns the rows whose reasons changed, each once, as a list unless they are many. None: the table is to be built
+    again."""
     changed: Any = ()
     for plugin in table.plugins.stamped_filters:
         where = (plugin.name, "filter")
@@ -77,10 +76,14 @@ def _refresh_filters(table: ClassTable, columns: NodeColumns) -> Any:
         if not _moved(plugin, where, table, columns):
             continue
         column = _column_of(plugin, table)
-        if _concerned(table, plugin, Nodes(columns)) != (column is not None):
+        if column is None:
+            if _concerned(table, plugin, Nodes(columns)):
+                return None
+            continue
+        rows = _refresh_filter(table, column, columns, before)
+        if rows is None:
             return None
-        if column is not None:
-            changed = _union(changed, _refresh_filter(table, column, columns, before))
+        changed = _union(changed, rows) if len(rows) else changed
     return changed
 
 
@@ -101,20 +104,25 @@ def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
 
 
 def _refresh_filter(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Any:
-    """Calls a filter whose stamp moved. Returns the rows whose reasons may have changed."""
+    """Calls a filter whose stamp moved. Returns the rows whose reasons changed. None: the plugin skips the class now,
+    which it is asked if all rows are concerned. A filter that would be skipped refuses no row."""
     some = _touched(table, column.plugin, columns, before)
     if some is None:
+        view = Nodes(columns)
+        if not _concerned(table, column.plugin, view):
+            return None
         table.work.beyond += columns.size
-        rows = _refill(column, column.ask(table.pod, Nodes(columns)), columns.size).nonzero()[0]
+        rows = _refill(column, column.ask(table.pod, view), columns.size).nonzero()[0]
         return rows if len(rows) > _MANY_ROWS else rows.tolist()
     table.work.beyond += len(some)
     if len(some) <= _FEW_ROWS and column.traits.supports_one_node:
+        moved = []
         for row in some:
-            column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size)
-    else:
-        where = np.array(some, np.int64)
-        column.put(where, column.ask(table.pod, Nodes(columns, where)), columns.size)
-    return some
+            if column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size):
+                moved.append(row)  # noqa: PERF401
+        return moved
+    where = np.array(some, np.int64)
+    return some if column.put(where, column.ask(table.pod, Nodes(columns, where)), columns.size) else ()
 
 
 def _refresh_scores(table: ClassTable, columns: NodeColumns, feasible_moved: bool) -> Set[int] | None:
@@ -153,18 +161,15 @@ def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) 
     """Returns the rows for which a stamped filter is to be called, each once. None for all: many cost as much."""
     if before is None or not hasattr(plugin, "touched_rows"):
         return None
-    stamp = table.stamped.stamps[plugin.name, "filter"]
-    rows: list[int] | None = call_plugin(plugin, _rows, plugin, table.pod, columns, before, stamp)
-    return rows
-
-
-def _rows(plugin: Any, pod: PodClass, columns: NodeColumns, before: Any, after: Any) -> list[int] | None:
-    rows = plugin.touched_rows(pod, columns, before, after)
-    if rows is None or len(rows) > _MANY_ROWS:
-        return None
-    found = [*{*rows}]
-    if found and not 0 <= min(found) <= max(found) < columns.size:
-        raise PluginError(plugin.name, f"`touched_rows` named rows that are none of {columns.size}")
+    try:  # not `call_plugin`: most pods with claims are placed by this
+        rows = plugin.touched_rows(table.pod, columns, before, table.stamped.stamps[plugin.name, "filter"])
+        if rows is None or len(rows) > _MANY_ROWS:
+            return None
+        found = [*{*rows}]
+        if found and not 0 <= min(found) <= max(found) < columns.size:
+            raise PluginError(plugin.name, f"`touched_rows` named rows that are none of {columns.size}")
+    except FAILURES as error:
+        raise plugin_error(plugin, error) from error
     return found
 
 

@@ -18,6 +18,7 @@ class UniformScores(ClassScores):
     """One raw score for all rows. Ranks do without it: it changes no order."""
 
     raw: int
+    _shown: PluginScore | None = None
 
     def at(self, row: int) -> int:
         return self.raw
@@ -40,13 +41,16 @@ class UniformScores(ClassScores):
 
     def plugin_score(self) -> PluginScore:
         """Returns the plugin's score on every row, as decisions record it."""
-        return self._on_all_rows()[1]
+        if self._shown is None:
+            self._shown = self._on_all_rows()[1]
+        return self._shown
 
     def points_at(self, row: int) -> int:
         return self.plugin_score().normalized
 
     def part_at(self, row: int) -> int:
-        return self.plugin_score().normalized * self.scale.weight
+        shown = self._shown or self.plugin_score()
+        return shown.normalized * shown.weight
 
     def part(self, rows: Any) -> int:
         return self.part_at(0)

@@ -127,10 +127,15 @@ def _key(found: PoolSlice, device: PoolDevice, wanted: Sequence[_Name] | None) -
 
 
 def pool_state(pool: Pool, allocated: AllocatedDevices) -> Any:
-    """Returns which devices of a pool are held, by their positions, or None if none is."""
+    """Returns which devices of a pool are held: a number with a bit for each, or their positions with what is held of
+    each if that says more."""
+    if not pool.counters:
+        word = allocated.whole_word(pool.id, pool.positions)
+        if word is not None:
+            return word
     held = allocated.in_pool(pool.id)
     if not held:
-        return None
+        return 0
     positions = pool.positions
     states = [(positions[name], _state((*pool.id, name), allocated)) for name in held if name in positions]
     states.sort()

@@ -43,25 +43,19 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompiledRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request, or one alternative of a request (then `parent` is the request's name)."""
+    """A request, or one alternative of a request (then `parent` is the request's name). `names` are those by which
+    constraints and configurations mean it."""
 
     name: str
     parent: str
+    full_name: str
+    names: tuple[str, ...]
     class_name: str
     selectors: tuple[CompiledSelector, ...]
     request: ExactDeviceRequest
     count: int
     every: bool
     admin: bool
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.parent}/{self.name}" if self.parent else self.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names by which constraints and configurations mean this request."""
-        return (self.parent, self.full_name) if self.parent else (self.name,)
 
 
 class CompiledConstraint(msgspec.Struct, frozen=True, gc=False):
@@ -157,9 +151,12 @@ def _request(
         raise ClaimError(f"{place}: could not retrieve device class {truncated(request.device_class_name)}: {missing}")
     if request.allocation_mode not in (ALL_DEVICES, EXACT_COUNT):
         raise ClaimError(f"{place}: unsupported count mode {truncated(request.allocation_mode)}")
+    full_name = f"{parent}/{name}" if parent else name
     return CompiledRequest(
         name=name,
         parent=parent,
+        full_name=full_name,
+        names=(parent, full_name) if parent else (name,),
         class_name=request.device_class_name,
         selectors=(
             *_selectors(f"class {request.device_class_name}", of_class.spec.selectors),

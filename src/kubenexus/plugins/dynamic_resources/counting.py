@@ -72,13 +72,17 @@ class DeviceCounts:
 
     def decide_one(self, row: int, states: RowStates) -> bool | None:
         """Returns the same for one row, as plain numbers; None if it is not known."""
-        self._fit(states)
+        if self._generation != states.generation or len(self._decides) < len(states.examples):
+            self._fit(states)
         shapes, free = states.shapes.item(row), ~states.words.item(row)
         if not self._looked.item(shapes):
             self._look_at(shapes, states, Work())
         if not self._decides.item(shapes):
             return None
-        return all((self._words.item(i, shapes) & free).bit_count() >= number for i, number in enumerate(self._needs))
+        for i, number in enumerate(self._needs):  # noqa: SIM110  # a generator takes longer, and most pods need one
+            if (self._words.item(i, shapes) & free).bit_count() < number:
+                return False
+        return True
 
     def _fit(self, states: RowStates) -> None:
         """Makes room for the machines that are known now."""

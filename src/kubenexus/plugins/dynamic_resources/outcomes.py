@@ -26,7 +26,7 @@ from kubenexus.plugins.dynamic_resources.candidates import (
 from kubenexus.plugins.dynamic_resources.claim_requests import EQUAL, ClaimError, CompiledClaim
 from kubenexus.plugins.dynamic_resources.counting import DeviceCounts, countable_requests
 from kubenexus.plugins.dynamic_resources.pod_claims import score_of
-from kubenexus.plugins.dynamic_resources.results import allocations
+from kubenexus.plugins.dynamic_resources.results import Configurations, allocations
 from kubenexus.plugins.dynamic_resources.row_states import RowStates, distinct
 from kubenexus.plugins.dynamic_resources.work import ROW, Work, WorkMeter
 from kubenexus.state.claims.pools import Pool
@@ -63,6 +63,7 @@ class ClaimOutcomes:
         self._columns: NodeColumns | None = None
         self._generation = 0
         self._outcomes: dict[tuple[int, int], Outcome] = {}
+        self._configurations: Configurations = {}
         self._work = Work(meter)
         self._refresh_steps = 0  # of the last refresh
 
@@ -104,8 +105,10 @@ class ClaimOutcomes:
     def allocations(self, row: int, columns: NodeColumns) -> list[AllocationResult] | str:
         """Returns the allocation of each claim on a row, or why there is none."""
         states = self._refreshed(columns)
-        outcome = self._own(row, states, columns)
-        return _named(self.claims, outcome, states.pools(row)[0], row, columns)
+        outcome = self._outcomes.get((states.shapes.item(row), states.held.item(row)))
+        if outcome is None or outcome.error:
+            outcome = self._own(row, states, columns)
+        return _named(self.claims, outcome, states.pools_of(row), row, columns, self._configurations)
 
     @property
     def held_bytes(self) -> int:
@@ -185,7 +188,7 @@ def allocations_on_row(
     store, table = columns.claims, ShapeTable(_joint_reads(claims))
     pools = store.pools(columns.names[row], columns.labels.of_row(row) if store.labels_matter else {})
     shapes = tuple([table.of(each) for each in pools])
-    return _named(claims, _searched(claims, pools, shapes, row, columns, Work(meter)), pools, row, columns)
+    return _named(claims, _searched(claims, pools, shapes, row, columns, Work(meter)), pools, row, columns, {})
 
 
 def _searched(
@@ -210,15 +213,19 @@ def _searched(
 
 
 def _named(
-    claims: Sequence[CompiledClaim], outcome: Outcome, pools: tuple[Pool, ...], row: int, columns: NodeColumns
+    claims: Sequence[CompiledClaim],
+    outcome: Outcome,
+    pools: tuple[Pool, ...],
+    row: int,
+    columns: NodeColumns,
+    known: Configurations,
 ) -> list[AllocationResult] | str:
     """Returns the allocations of an outcome, with the names that the devices have on a row."""
     if outcome.found is None:
         return outcome.error or outcome.elsewhere
-    chosen = (choice.candidate for choices in outcome.found.choices for choice in choices)
     try:
-        candidates = candidates_at(pools, chosen)
-        return allocations(claims, outcome.found, candidates, columns.claims.classes, columns.names[row])
+        candidates = candidates_at(pools, [choice.candidate for choices in outcome.found.choices for choice in choices])
+        return allocations(claims, outcome.found, candidates, columns.claims.classes, columns.names[row], known)
     except ClaimError as error:
         return str(error)
 

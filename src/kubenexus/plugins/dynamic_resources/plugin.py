@@ -178,8 +178,6 @@ class DynamicResources:
         if claims is None:
             return NO_ASSIGNMENT
         choices = _shared_choices(claims, nodes.columns.claims)
-        if not (claims.any_wanted or claims.resources):
-            return Assignment(claims=tuple(choices)) if choices else NO_ASSIGNMENT
         key, outcomes = self._outcomes(pod, claims, row, nodes.columns)
         if isinstance(outcomes, str):
             return Verdict(Code.ERROR, (outcomes,))
@@ -188,9 +186,11 @@ class DynamicResources:
         given = outcomes.allocations(row, nodes.columns)
         if isinstance(given, str):
             return Verdict(Code.ERROR if given else Code.UNRESOLVABLE, (given or self.NONE.text,))
-        choices += (
-            ClaimChoice(each.position, allocation) for each, allocation in zip(claims.wanted, given, strict=False)
-        )
+        i = 0
+        for each in claims.claims:
+            if each.spec >= 0:
+                choices.append(ClaimChoice(each.position, given[i]))
+                i += 1
         if key:
             spec, mappings = extended_claim(pod.pod, key, nodes.columns.claims.class_of_resource)
             choices.append(ClaimChoice(-1, given[-1], spec, mappings))
@@ -294,6 +294,8 @@ class DynamicResources:
         self, pod: PodClass, claims: PodClaims, row: int, columns: NodeColumns
     ) -> tuple[tuple[str, ...], ClaimOutcomes | str | None]:
         """Returns the extended resources that need devices on a row, and the outcomes for these and the claims."""
+        if not claims.resources:
+            return (), self._outcomes_for(pod, claims, (), columns)
         offered, known = columns.resources, columns.claims.class_of_resource
         needed = tuple(
             name
@@ -306,12 +308,12 @@ class DynamicResources:
         self, pod: PodClass, claims: PodClaims, needed: tuple[str, ...], columns: NodeColumns
     ) -> ClaimOutcomes | str | None:
         """Returns the outcomes for the claims and for extended resources, or None if nothing is to be allocated."""
-        if not needed and not claims.any_wanted:
-            return None
         cached: dict[Any, ClaimOutcomes | str] = pod.cached(self.name, dict)
         key = (needed, columns.claims.class_version)
         found = cached.get(key)
         if found is None:
+            if not needed and not claims.any_wanted:
+                return None
             if len(cached) > 16:
                 cached.clear()
             found = cached[key] = self._compile(pod, claims, needed, columns)
@@ -350,11 +352,11 @@ class DynamicResources:
 
 def _shared_choices(claims: PodClaims, store: ClaimStore) -> list[ClaimChoice]:
     """Returns the devices of claims that other members of the same gang bring."""
-    return [
-        ClaimChoice(each.position, store.pending[each.shared_with].allocation)
-        for each in claims.allocated
-        if each.shared_with
-    ]
+    found = []
+    for each in claims.claims:
+        if each.shared_with:
+            found.append(ClaimChoice(each.position, store.pending[each.shared_with].allocation))  # noqa: PERF401
+    return found
 
 
 def _as_column(nodes: Any) -> Nodes:

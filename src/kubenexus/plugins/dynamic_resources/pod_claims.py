@@ -4,7 +4,8 @@ Claims of one template differ in their names only, so their pods are one class. 
 put into messages for the pod alone (`framework.object_names`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -58,15 +59,24 @@ class PodClaims(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def any_wanted(self) -> bool:
-        return any(each.spec >= 0 for each in self.claims)
+        for each in self.claims:  # noqa: SIM110  # here and below: generators take longer, on the path of each pod
+            if each.spec >= 0:
+                return True
+        return False
 
     @property
     def all_wanted(self) -> bool:
-        return all(each.spec >= 0 for each in self.claims)
+        for each in self.claims:  # noqa: SIM110
+            if each.spec < 0:
+                return False
+        return True
 
     @property
     def allocated(self) -> tuple[ClaimState, ...]:
         return tuple(each for each in self.claims if each.spec < 0)
+
+
+_MAX_TEMPLATES: Final = 1024  # sets of specs whose claims are remembered
 
 
 class _Refused(Exception):
@@ -82,6 +92,44 @@ def pod_claims(pod: Pod, store: ClaimStore) -> PodClaims | None:
     resources = _extended_resources(pod, store)
     if not pod.spec.resource_claims and not resources:
         return None
+    specs = None if resources else _specs_to_allocate(pod, store)
+    if specs is None:
+        return _read_claims(pod, resources, store)
+    known: PodClaims | None = store.by_specs.get(specs)
+    if known is None:
+        known = _read_claims(pod, resources, store)
+        if known is not None and not known.problem:
+            if len(store.by_specs) >= _MAX_TEMPLATES:
+                store.by_specs.clear()
+            store.by_specs[specs] = known
+    return known
+
+
+def _specs_to_allocate(pod: Pod, store: ClaimStore) -> tuple[int, ...] | None:
+    """Returns the specs of a pod's claims if each of them is there, is the pod's, and is to be allocated: then the rest
+    follows from the specs and the classes. None if the claims have to be read one by one."""
+    if store.unlisted:
+        return None
+    meta, claims, pending = pod.metadata, store.claims, store.pending
+    found = []
+    for each in pod.spec.resource_claims:
+        name = claim_name(pod, each)
+        stored = claims.get(f"{meta.namespace}/{name}") if name else None
+        if stored is None:
+            return None
+        claim = stored.claim
+        own = claim.metadata
+        if claim.status.allocation is not None or own.uid in pending or own.deletion_timestamp:
+            return None
+        if not each.resource_claim_name and not (
+            own.owner_references and own.owner_references[0].controller and own.owner_references[0].uid == meta.uid
+        ):
+            return None
+        found.append(stored.spec)
+    return tuple(found)
+
+
+def _read_claims(pod: Pod, resources: tuple[tuple[str, int], ...], store: ClaimStore) -> PodClaims | None:
     if store.unlisted:
         return PodClaims(problem="the API server does not list resource claims: it is not known which devices are free")
     try:
@@ -189,7 +237,7 @@ def score_of(spec: ResourceClaimSpec, taken: set[str]) -> int:
 def _extended_resources(pod: Pod, store: ClaimStore) -> tuple[tuple[str, int], ...]:
     """Returns the extended resources of a pod if a device class backs one of them, else ()."""
     known = store.class_of_resource
-    if not known or not any(map(_names_of_domains, (*pod.spec.containers, *pod.spec.init_containers))):
+    if not known or not (_name_domains(pod.spec.containers) or _name_domains(pod.spec.init_containers)):
         return ()
     try:
         asked = [(name, amount) for name, amount in demand(pod).amounts if amount and "/" in name]
@@ -200,7 +248,11 @@ def _extended_resources(pod: Pod, store: ClaimStore) -> tuple[tuple[str, int], .
     return tuple((name, amount) for name, amount in asked if is_extended(name) or name.startswith(IMPLICIT_RESOURCE))
 
 
-def _names_of_domains(container: Container) -> bool:
+def _name_domains(containers: Sequence[Container]) -> bool:
     """Whether a container requests a resource with a domain in its name, as extended ones have it."""
-    given = container.resources
-    return any("/" in name for named in (given.requests, given.limits) for name in named or ())
+    for each in containers:
+        for named in (each.resources.requests, each.resources.limits):
+            for name in named or ():
+                if "/" in name:
+                    return True
+    return False

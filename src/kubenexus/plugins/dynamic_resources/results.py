@@ -1,6 +1,7 @@
 """Turns choices of the allocator into the allocation that is written into a claim's status."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from kubenexus.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, QuantityText
 from kubenexus.api.devices.resource_claim import (
@@ -15,6 +16,8 @@ from kubenexus.plugins.dynamic_resources.allocator import Choice, Found
 from kubenexus.plugins.dynamic_resources.candidates import Candidate
 from kubenexus.plugins.dynamic_resources.claim_requests import ClaimError, CompiledClaim, CompiledRequest
 
+# What `_configuration` found, by the claim's position and the alternatives that were taken. The classes stay the same.
+Configurations: TypeAlias = dict[tuple[int, Sequence[int]], list[AllocatedConfiguration]]
 SHARE = "share"  # stands for the ID of a share until the claim is known (`state.claims.store.with_share_ids`)
 
 
@@ -24,33 +27,31 @@ def allocations(
     candidates: Mapping[int, Candidate],
     classes: Mapping[str, DeviceClass],
     node: str,
+    known: Configurations,
 ) -> list[AllocationResult]:
-    """Returns the allocation of each claim. `candidates` are those that were chosen, by position. Raises ClaimError."""
-    return [
-        _allocation(claim, choices, taken, candidates, classes, node)
-        for claim, choices, taken in zip(claims, found.choices, found.alternatives, strict=True)
-    ]
-
-
-def _allocation(
-    claim: CompiledClaim,
-    choices: Sequence[Choice],
-    taken: Sequence[int],
-    candidates: Mapping[int, Candidate],
-    classes: Mapping[str, DeviceClass],
-    node: str,
-) -> AllocationResult:
-    requests = [alternatives[i] for alternatives, i in zip(claim.requests, taken, strict=True)]
-    results = [_result(each, candidates[each.candidate]) for each in choices]
-    config = _configuration(claim, requests, classes)
-    selector = _node_selector([candidates[each.candidate] for each in choices], claim, node)
-    return AllocationResult(devices=DeviceAllocations(results=results, config=config), node_selector=selector)
+    """Returns the allocation of each claim. `candidates` are those that were chosen, by position. `known` keeps what is
+    the same for all nodes. Raises ClaimError."""
+    made = []
+    for i, claim in enumerate(claims):
+        choices, taken = found.choices[i], found.alternatives[i]
+        config = known.get((i, taken))
+        if config is None:
+            config = known[i, taken] = _configuration(claim, taken, classes)
+        devices, results = [], []
+        for each in choices:
+            device = candidates[each.candidate]
+            devices.append(device)
+            results.append(_result(each, device))
+        selector = _node_selector(devices, claim, node)
+        made.append(AllocationResult(devices=DeviceAllocations(results=results, config=config), node_selector=selector))
+    return made
 
 
 def _result(choice: Choice, candidate: Candidate) -> DeviceAllocation:
     traits, (driver, pool, device) = candidate.device.traits, candidate.id
-    shared = choice.consumed is not None
-    consumed: dict[str, QuantityText] = {name: amount.canonical() for name, amount in (choice.consumed or {}).items()}
+    consumed: dict[str, QuantityText] | None = None
+    if choice.consumed:
+        consumed = {name: amount.canonical() for name, amount in choice.consumed.items()}
     conditions, failures = traits.binding_conditions, traits.binding_failure_conditions
     return DeviceAllocation(
         request=choice.request.full_name,
@@ -61,15 +62,16 @@ def _result(choice: Choice, candidate: Candidate) -> DeviceAllocation:
         tolerations=choice.request.request.tolerations,
         binding_conditions=None if conditions is None else list(conditions),
         binding_failure_conditions=None if failures is None else list(failures),
-        share_id=SHARE if shared else None,
-        consumed_capacity=consumed or None,
+        share_id=None if choice.consumed is None else SHARE,
+        consumed_capacity=consumed,
     )
 
 
 def _configuration(
-    claim: CompiledClaim, requests: Sequence[CompiledRequest], classes: Mapping[str, DeviceClass]
+    claim: CompiledClaim, taken: Sequence[int], classes: Mapping[str, DeviceClass]
 ) -> list[AllocatedConfiguration]:
     """Returns the parameters of the classes, each class once, then those of the claim."""
+    requests = [alternatives[i] for alternatives, i in zip(claim.requests, taken, strict=True)]
     of_class: dict[str, list[str]] = {}
     for each in requests:
         of_class.setdefault(each.class_name, []).append(each.full_name)

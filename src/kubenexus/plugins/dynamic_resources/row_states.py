@@ -6,7 +6,7 @@ at again. All classes whose claims read the same attributes share one object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,15 @@ from kubenexus.state.claims.store import ClaimStore
 from kubenexus.state.nodes import NodeColumns
 
 WORD: Final = 64  # devices of a node that a word holds; rows with more are searched
+_WORD: Final = (1 << WORD) - 1
 _FEW: Final = 4  # rows up to which plain numbers are faster than NumPy
 _SPARE: Final = 4096  # numbers beyond one for each row, before all are given again
 _ROW_BYTES, _SHAPE_BYTES, _HELD_BYTES = 40, 1024, 512
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _NO_ROWS: Final = np.zeros(0, np.int64)
-
-
-class _Pass(NamedTuple):
-    """What was found in one pass, by identity: the states of pools, and the numbers of tuples of pools. Nodes that see
-    the same pools share both, see `PoolBuilder`."""
-
-    pools: dict[int, Any]
-    numbers: dict[int, tuple[int, int, int]]
+# What was found in one pass, by identity: the states of pools, and the numbers of tuples of pools. Nodes that see the
+# same pools share both (`PoolBuilder`). None if each slice is for one node.
+_Known: TypeAlias = dict[int, Any] | None
 
 
 class RowStates:
@@ -62,10 +58,13 @@ class RowStates:
             self._forget()
             rows = range(columns.size)
         self._marks = marks
-        self._grow(columns)
-        alive = [row for row in rows if columns.alive.item(row)]
-        self._set(alive, columns)
-        return len(alive)
+        if len(self.shapes) < columns.size:
+            self._grow(columns)
+        return self._set(rows, columns)
+
+    def pools_of(self, row: int) -> tuple[Pool, ...]:
+        """Returns the pools of a row."""
+        return self._pools[row]
 
     def pools(self, row: int) -> tuple[tuple[Pool, ...], tuple[PoolShape, ...]]:
         """Returns the pools of a row, and their shapes."""
@@ -86,33 +85,44 @@ class RowStates:
             return range(columns.size)
         return cast("list[int]", of_claims.tolist() + of_nodes.tolist())
 
-    def _set(self, rows: Sequence[int], columns: NodeColumns) -> None:
-        """Finds the numbers of some rows, all of them nodes."""
-        states = _Pass({}, {})
-        if len(rows) <= _FEW:
-            for row in rows:
-                self.shapes[row], self.held[row], self.words[row] = self._numbers(row, columns, states)
-            return
-        found = [self._numbers(row, columns, states) for row in rows]
-        where = np.array(rows, np.int64)
-        self.shapes[where] = [each[0] for each in found]
-        self.held[where] = [each[1] for each in found]
-        self.words[where] = np.array([each[2] for each in found], np.uint64)
+    def _set(self, rows: Iterable[int], columns: NodeColumns) -> int:
+        """Finds the numbers of those rows that are nodes. Returns how many they are."""
+        known: _Known = {} if columns.claims.labels_matter else None
+        where, found = [], []
+        for row in rows:
+            if columns.alive.item(row):
+                where.append(row)
+                found.append(self._numbers(row, columns, known))
+        if len(where) <= _FEW:
+            for row, numbers in zip(where, found, strict=True):
+                self.shapes[row], self.held[row], self.words[row] = numbers
+        else:
+            self.shapes[where] = [each[0] for each in found]
+            self.held[where] = [each[1] for each in found]
+            self.words[where] = np.array([each[2] for each in found], np.uint64)
+        return len(where)
 
-    def _numbers(self, row: int, columns: NodeColumns, states: _Pass) -> tuple[int, int, int]:
-        """Returns what the columns have for a row. `states` is what was found for others just now."""
+    def _numbers(self, row: int, columns: NodeColumns, known: _Known) -> tuple[int, int, int]:
+        """Returns what the columns have for a row. `known` is what was found just now for others."""
         claims = columns.claims
-        pools = claims.pools(columns.names[row], columns.labels.of_row(row) if claims.labels_matter else _NO_LABELS)
+        pools = claims.pools(columns.names[row], _NO_LABELS if known is None else columns.labels.of_row(row))
         before, self._pools[row] = self._pools[row], pools
-        known = states.numbers.get(id(pools))
-        if known is not None:
-            return known
+        if known and id(pools) in known:
+            found: tuple[int, int, int] = known[id(pools)]
+            return found
         shapes = self.shapes.item(row) if pools is before else self._number_of(pools, row, columns)
-        key = tuple([_state_of(pool, claims, states.pools) for pool in pools])
+        if len(pools) == 1 and known is None:  # as nearly always
+            key = pool_state(pools[0], claims.allocated)
+            word = key & _WORD if isinstance(key, int) else _word(pools, (key,))
+        else:
+            key = tuple([_state_of(pool, claims, known) for pool in pools])
+            word = _word(pools, key)
         number = self._held_numbers.get(key)
         if number is None:
             number = self._held_numbers[key] = len(self._held_numbers)
-        found = states.numbers[id(pools)] = shapes, number, _word(pools, key) if any(key) else 0
+        found = shapes, number, word
+        if known is not None:
+            known[id(pools)] = found
         return found
 
     def _number_of(self, pools: tuple[Pool, ...], row: int, columns: NodeColumns) -> int:
@@ -130,11 +140,10 @@ class RowStates:
         return number
 
     def _grow(self, columns: NodeColumns) -> None:
-        if len(self.shapes) < columns.size:
-            self.shapes = grow(self.shapes, columns.capacity, -1)
-            self.held = grow(self.held, columns.capacity, -1)
-            self.words = grow(self.words, columns.capacity, 0)
-            self._pools += [_NO_POOLS] * (columns.capacity - len(self._pools))
+        self.shapes = grow(self.shapes, columns.capacity, -1)
+        self.held = grow(self.held, columns.capacity, -1)
+        self.words = grow(self.words, columns.capacity, 0)
+        self._pools += [_NO_POOLS] * (columns.capacity - len(self._pools))
 
     def _forget(self) -> None:
         self.generation += 1
@@ -154,8 +163,8 @@ def distinct(states: RowStates, rows: NDArray[np.int64]) -> tuple[NDArray[np.int
     return rows[first], inverse
 
 
-def _state_of(pool: Pool, claims: ClaimStore, known: dict[int, Any]) -> Any:
-    if not claims.labels_matter:
+def _state_of(pool: Pool, claims: ClaimStore, known: _Known) -> Any:
+    if known is None:
         return pool_state(pool, claims.allocated)
     if id(pool) not in known:
         known[id(pool)] = pool_state(pool, claims.allocated)
@@ -167,9 +176,10 @@ def _word(pools: Sequence[Pool], states: Sequence[Any]) -> int:
     out."""
     word = start = 0
     for pool, state in zip(pools, states, strict=True):
-        if state is not None:
+        if isinstance(state, int):
+            word |= state << start
+        else:
             for position, (whole, _, _) in state[0]:
-                if whole and start + position < WORD:
-                    word |= 1 << start + position
-        start += sum(len(each.devices) for each in pool.slices)
-    return word
+                word |= whole << start + position
+        start += len(pool.positions)
+    return word & _WORD

@@ -80,6 +80,21 @@ class AllocatedDevices:
         """Returns the names of the devices of a pool that are held, whole or in part. The caller must not change it."""
         return self._of_pool.get(pool, _NO_NAMES)
 
+    def whole_word(self, pool: PoolId, positions: Mapping[str, int]) -> int | None:
+        """Returns the held devices of a pool as bits at their positions, 0 if none is. None if any device of the
+        cluster is shared: then bits do not say all."""
+        names = self._of_pool.get(pool)
+        if names is None:
+            return 0
+        if self._shares:
+            return None
+        word = 0
+        for name in names:
+            position = positions.get(name)
+            if position is not None:
+                word |= 1 << position
+        return word
+
     def is_whole(self, device: DeviceId) -> bool:
         """Whether a claim holds all of the device."""
         return device in self._whole

@@ -115,6 +115,7 @@ class ClaimStore:
         self.changes = ChangeLog()
         self.unlisted = False  # claims cannot be read, so it is not known which devices are free
         self.version = self.class_version = 0
+        self.by_specs: dict[tuple[int, ...], Any] = {}  # what readers derive from specs and classes
         self._extended: dict[str, str] = {}  # the claim for extended resources, by the UID of its pod
         self._slices: dict[str, PoolSlice] = {}
         self._by_pool: dict[PoolId, dict[str, PoolSlice]] = {}
@@ -142,6 +143,7 @@ class ClaimStore:
         """Finds the class of each extended resource: of several the newest, then the first by name."""
         self.version += 1
         self.class_version += 1
+        self.by_specs.clear()
         named = {IMPLICIT_RESOURCE + name: name for name in self.classes}
         older = sorted(self.classes.values(), key=lambda each: each.metadata.name, reverse=True)
         for each in sorted(older, key=lambda each: each.metadata.creation_timestamp):
