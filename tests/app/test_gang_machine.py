@@ -2,12 +2,16 @@
 gang that is there runs whole, and of each that is not nobody new was started."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
+from kubenexus.app.job_committer import PORTION
+from kubenexus.app.scheduler import SchedulerOptions
+from kubenexus.app.scheduling_loop import LoopOptions
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.queued_job import QueueState
@@ -30,8 +34,9 @@ STEP = st.one_of(
 
 
 class Chaos:
-    def __init__(self) -> None:
-        self.fixture, self.made = SchedulerFixture(), Counter[str]()
+    def __init__(self, portion: int = PORTION) -> None:
+        settings = SchedulerOptions(host="here", loop=LoopOptions(portion=portion))
+        self.fixture, self.made = SchedulerFixture(settings=settings), Counter[str]()
         self.halves: list[str] = []
         self.fixture.nodes(a_node("n", cpu=100))
         for planner in self.fixture.scheduler.planners.values():
@@ -102,3 +107,8 @@ class Chaos:
 @given(st.lists(STEP, max_size=40))
 def test_gangs_run_whole_when_all_is_well_again(steps: list[Step]) -> None:
     play(Chaos, steps)
+
+
+@given(st.lists(STEP, max_size=40))
+def test_the_same_when_anything_may_happen_between_two_members_that_are_committed(steps: list[Step]) -> None:
+    play(partial(Chaos, portion=1), steps)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubenexus.app.configured_parts import make_ledger, make_planner
+from kubenexus.app.job_committer import PORTION
 from kubenexus.app.recording.anonymiser import Anonymiser
 from kubenexus.app.recording.entries import SCHEMA, Header
 from kubenexus.app.recording.recorder import FlightRecorder
@@ -54,19 +55,26 @@ def recorder(folder: Path, max_bytes: int, anonymiser: Anonymiser | None = None)
 
 
 def recorded(
-    folder: Path, seed: int, max_bytes: int = 1 << 30, steps: int = 60, anonymiser: Anonymiser | None = None
+    folder: Path,
+    seed: int,
+    max_bytes: int = 1 << 30,
+    steps: int = 60,
+    anonymiser: Anonymiser | None = None,
+    portion: int = PORTION,
 ) -> tuple[str, int]:
-    """Runs a scheduler through random events. Returns the digest of its ledger and the number of decisions."""
+    """Runs a scheduler through random events. Returns the digest of its ledger and the number of decisions. `portion`:
+    more members than these are committed in portions, between which other things happen."""
     book, draw = recorder(folder, max_bytes, anonymiser), random.Random(seed)
     result = list[tuple[str, int]]()
 
     async def story() -> None:
-        fixture = SchedulerFixture(CONFIG, settings=SchedulerOptions(loop=LoopOptions(recorder=book)))
-        decisions = 0
+        settings = SchedulerOptions(loop=LoopOptions(recorder=book, portion=portion))
+        fixture = SchedulerFixture(CONFIG, settings=settings)
         for step in range(steps):
             happen(fixture, draw, step)
             if draw.random() < 0.6:
-                decisions += await fixture.work()
+                await fixture.work() if portion == PORTION else fixture.scheduler.loop.run_burst()
+        decisions = fixture.scheduler.loop.decisions
         book.close()
         result.append((digest(fixture.ledger), decisions))
 
@@ -123,6 +131,16 @@ def replayed(files: list[Path], config: str = CONFIG, until: float | None = None
 @pytest.mark.parametrize("seed", range(4))
 def test_every_decision_comes_out_the_same_and_so_does_the_ledger(tmp_path: Path, seed: int) -> None:
     end, decisions = recorded(tmp_path, seed)
+    result, ledger = replayed(recording_files(tmp_path))
+    assert result.first is None
+    assert result.decisions == decisions > 10
+    assert digest(ledger) == end
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gangs_that_are_committed_in_portions_come_out_the_same(tmp_path: Path, seed: int) -> None:
+    end, decisions = recorded(tmp_path, seed, steps=200, portion=1)
+    assert b"assume" in b"".join(file.read_bytes() for file in recording_files(tmp_path))
     result, ledger = replayed(recording_files(tmp_path))
     assert result.first is None
     assert result.decisions == decisions > 10

@@ -295,9 +295,11 @@ class Scheduler:
             self.queue.postpone(each.job, each.until)
 
     def silence(self) -> None:
-        """Called in a copy of the process: nothing is recorded there, whose files are those of the process."""
+        """Called in a copy of the process: nothing is recorded there, whose files are those of the process. A gang that
+        is in the ledger in part is entered whole, so that no answer depends on half of it."""
         if self._options.loop.recorder is not None:
             self._options.loop.recorder.silence()
+        self.loop.enter_rest()
 
     @property
     def plugin_failures(self) -> Counter[str]:

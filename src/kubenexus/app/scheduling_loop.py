@@ -7,13 +7,13 @@ since `decide` has no clock: a job whose decision took too long is tried after a
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 
 import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
+from kubenexus.app.job_committer import PORTION, JobCommitter, count_decision
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.recording.recorder import FlightRecorder
 from kubenexus.app.report.object_warnings import log_object_warnings
@@ -25,22 +25,19 @@ from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.node_reports import NodeReports
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
-from kubenexus.bind.job_binding import job_binding
 from kubenexus.framework.cluster_events import ClassBackoff
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
-from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
-from kubenexus.plan.decide import Planner, commit
+from kubenexus.observe.metrics import ERROR, UNSCHEDULABLE, Metrics
+from kubenexus.plan.decide import Planner
 from kubenexus.plan.demand_learner import DemandLearner
-from kubenexus.plan.device_outcomes import DeviceResults, device_refusal, device_results
+from kubenexus.plan.device_outcomes import device_refusal
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
-from kubenexus.plan.numa_outcomes import gang_shares, numa_outcomes
-from kubenexus.plugins.devices.tenant_tier import tier_of
 from kubenexus.queue.gangs.job_assembler import JobAssembler
-from kubenexus.queue.object_events import backoffs_ended, nomination_ended
+from kubenexus.queue.object_events import backoffs_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
@@ -61,12 +58,14 @@ log = logs.get("scheduling_loop")
 class LoopOptions(msgspec.Struct, frozen=True):
     """Options of the loop. `spent` is the clock that times decisions: CPU seconds of this thread in a process that may
     be paused, throttled or migrated; by default the clock of the loop. `on_decision` is called with every decision. In
-    the simulator each decision takes `seconds_per_decision` of virtual time. `recorder` records every decision."""
+    the simulator each decision takes `seconds_per_decision` of virtual time. `recorder` records every decision. A gang
+    of more than `portion` members is committed in portions of so many."""
 
     spent: Callable[[], float] | None = None
     on_decision: Callable[[Decision], None] | None = None
     seconds_per_decision: float = 0.0
     recorder: FlightRecorder | None = None
+    portion: int = PORTION
 
 
 class SchedulingLoop:
@@ -100,11 +99,26 @@ class SchedulingLoop:
         self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
         self._preemption, self._demand = preemption, demand
         self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
-        self.resource_reservations, self._drivers = resource_reservations, drivers
+        self.resource_reservations = resource_reservations
         self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
         self._node_reports = node_reports
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
         self._spent, self._on_refused = options.spent or clock.now, on_refused
+        self._committer = JobCommitter(
+            ledger,
+            queue,
+            assembler,
+            dispatcher,
+            reservations=reservations,
+            drivers=drivers,
+            preemption=preemption,
+            demand=demand,
+            pod_reporter=pod_reporter,
+            metrics=metrics,
+            clock=clock,
+            recorder=options.recorder,
+            portion=options.portion,
+        )
         self.activity = LoopActivity()
         self._waits_for: list[str] = []
         self._logged_at = 0.0
@@ -120,6 +134,9 @@ class SchedulingLoop:
             if self._prepare() > LARGE:
                 await asyncio.sleep(0)
             count, members = self._decide_some()
+            while self._committer.under_way:
+                await asyncio.sleep(0)
+                self._commit_some()
             if members > LARGE:
                 await asyncio.sleep(0)
             self._report()
@@ -128,6 +145,8 @@ class SchedulingLoop:
     @property
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
+        if self._committer.under_way:
+            return False
         busy = self._pod_reporter.busy or self._tenant_usage.busy or self._ledger.has_unread_devices
         if busy or self._node_reports or self._ledger.preemptions.any_news:
             return False
@@ -137,7 +156,10 @@ class SchedulingLoop:
 
     def run_burst(self) -> int:
         """Does in one go what `run` does: makes as many decisions as the budget allows and returns their number, then
-        some reports. For tests."""
+        some reports. Enters a portion instead while a large job is in the ledger in part. For tests."""
+        if self._committer.under_way:
+            self._commit_some()
+            return 0
         self._prepare()
         count, _ = self._decide_some()
         self._report()
@@ -178,6 +200,8 @@ class SchedulingLoop:
             spent += PER_DECISION + PER_MEMBER * (pods - 1) + rows
             count += 1
             members += pods
+            if self._committer.under_way:
+                break
         self.decisions += count
         return count, members
 
@@ -205,32 +229,6 @@ class SchedulingLoop:
             self._tenant_usage.settle()
         except Exception as error:
             log.error("Failed to count what tenants use; going on", error)  # noqa: PLE1205 - our own log
-
-    def _device_results(self, decision: Decision, job: Job) -> DeviceResults:
-        """Returns what the decision gives of devices, for metrics. A failure there must not keep pods from nodes."""
-        try:
-            return device_results(decision, job, self._ledger.nodes)
-        except Exception as error:
-            log.error("Failed to count devices for metrics; going on", error, job=job.key)  # noqa: PLE1205 - our own log
-            return DeviceResults()
-
-    def _count_placed(self, results: DeviceResults, decision: Decision, job: Job) -> None:
-        """Counts a decision after the binds were submitted: a failure must not make the job wait again."""
-        try:
-            self._metrics.devices.placed(results)
-            nodes = self._ledger.nodes
-            outcomes, shares = numa_outcomes(decision, job, nodes), gang_shares(decision, job, nodes)
-            self._metrics.numa.placed(outcomes, shares, decision.workload)
-        except Exception as error:
-            log.error("Failed to count devices for metrics; going on", error)  # noqa: PLE1205 - our own log
-        self._count_decision(decision, job, SCHEDULED)
-
-    def _count_decision(self, decision: Decision, job: Job, result: str) -> None:
-        """Counts a decision by the kind of work and the tier of the tenant. A failure must not change the attempt."""
-        try:
-            self._metrics.decided(decision.workload, tier_of(job.pods[0], self._ledger.nodes), result)
-        except Exception as error:
-            log.error("Failed to count a decision for metrics; going on", error)  # noqa: PLE1205 - our own log
 
     @property
     def _gangs_due(self) -> bool:
@@ -276,13 +274,27 @@ class SchedulingLoop:
         try:
             self._decide_and_submit(attempt, began)
         except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as error:  # nothing here awaits
-            log.error("Failed to decide; trying again later", error, job=attempt.job.key)  # noqa: PLE1205 - our own log
-            self._queue.bind_failed(attempt)
-            self._pod_reporter.report_error(attempt.job, f"{type(error).__name__}: {error}")
-            self._count(attempt.job, ERROR, began)
+            self._failed(attempt, error, began)
         finally:
             self.activity.deciding = None
         return self._timed(attempt.job.key, self._spent() - spent)
+
+    def _commit_some(self) -> None:
+        """Enters the next portion of a large job. No other job is decided until the last one."""
+        attempt, began = self._committer.attempt
+        self.activity.deciding = (attempt.job.key, self._clock.now())
+        try:
+            self._committer.step()
+        except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as error:  # nothing here awaits
+            self._failed(attempt, error, began)
+        finally:
+            self.activity.deciding = None
+
+    def _failed(self, attempt: SchedulingAttempt, error: BaseException, began: float) -> None:
+        log.error("Failed to decide; trying again later", error, job=attempt.job.key)  # noqa: PLE1205 - our own log
+        self._queue.bind_failed(attempt)
+        self._pod_reporter.report_error(attempt.job, f"{type(error).__name__}: {error}")
+        self._count(attempt.job, ERROR, began)
 
     def _timed(self, job: str, seconds: float) -> float:
         """Postpones the job and its class if the decision took too long. Returns the time."""
@@ -323,52 +335,15 @@ class SchedulingLoop:
         if job.is_gang:
             self._metrics.group_algorithm_duration.labels().observe(seconds)
         if decision.placed:
-            self._submit(attempt, job, decision, began)
-        else:
-            decision = self._preemption.review(attempt.job, decision)
-            if decision.preemption is None and not decision.alone:
-                self.reservations.refused(job, decision, planner, snapshot)
-            self._refused(attempt, decision, began)
-            if self._on_refused is not None:
-                self._on_refused(attempt.job, decision)
-        self._demand.decided(job, self._ledger, placed=decision.placed, placements=decision.placements)
-
-    def _submit(self, attempt: SchedulingAttempt, job: Job, decision: Decision, began: float) -> None:
-        """Writes the placements into the ledger and starts the binds. `job` is the attempt's, without nodes that it
-        keeps away from."""
-        devices = self._device_results(decision, job)
-        recorder = self._options.recorder
-        with nullcontext() if recorder is None else recorder.commit(job, decision, began):
-            commit(decision, job, self._ledger, began)
-        # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
-        self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-        self._count_placed(devices, decision, job)
-        self._wake_for_unclaimed(attempt.job, decision)
-        if self.reservations.placed(job, decision):
-            self._metrics.backfilled_jobs.labels(job.profile).add()
-        self._preemption.placed(job, decision)
-        self._drivers.placed(attempt.job)
-        for pod in attempt.job.pods:
-            self._pod_reporter.forget(pod)
-        if job.is_gang:
-            self._started(attempt, decision, began)
-
-    def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
-        """Wakes jobs that wait for capacity which members were nominated to and did not take: that of another node, or
-        devices. Those of a nominated pod have no names yet, so each may be any card of the node."""
-        nominated_node = self._ledger.nominated_node
-        nominated = [(each, node) for each in decision.placements if (node := nominated_node(each.pod))]
-        pods = {pod.key: pod for pod in job.pods} if nominated else {}
-        for each, node in nominated:
-            if node != each.node or each.assignment.device_shares:
-                self._queue.on_event(nomination_ended(pods[each.pod], node))
-
-    def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        """Records the metrics of a gang, or the rest of one, that was placed."""
-        now, profile = self._clock.now(), attempt.job.profile
-        self._metrics.group_attempt(SCHEDULED, profile, now - began)
-        if not attempt.job.bound_nodes:
-            self._metrics.gang_started(len(decision.placements), now - attempt.since)
+            self._committer.begin(attempt, job, decision, began)
+            return
+        decision = self._preemption.review(attempt.job, decision)
+        if decision.preemption is None and not decision.alone:
+            self.reservations.refused(job, decision, planner, snapshot)
+        self._refused(attempt, decision, began)
+        if self._on_refused is not None:
+            self._on_refused(attempt.job, decision)
+        self._demand.decided(job, self._ledger, placed=False, placements=())
 
     def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
         if decision.preemption is not None or self._preemption.waits(attempt.job):
@@ -380,7 +355,7 @@ class SchedulingLoop:
         self._preempt(attempt.job, decision)
         result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
         self._metrics.devices.refused(device_refusal(decision), decision.workload)
-        self._count_decision(decision, attempt.job, result)
+        count_decision(self._metrics, decision, attempt.job, self._ledger, result)
         self._count(attempt.job, result, began)
         if log.enabled(2):
             why, number = decision.full_sentence(), str(attempt.id)
@@ -423,6 +398,10 @@ class SchedulingLoop:
         size = self._ledger.nodes.count
         works = (planner.class_cache.work for planner in self._planners.values())
         return sum(work.rows + work.beyond + work.reported + work.builds * size for work in works)
+
+    def enter_rest(self) -> None:
+        """Enters the rest of a large job that is in the ledger in part. Called in a copy of the process."""
+        self._committer.enter_rest()
 
     # --- waiting --------------------------------------------------------------------------------------------------
 

@@ -99,6 +99,10 @@ class Transaction:
         self.add_pod(self._nodes.row_of[node], record)
         self._records.append(record)
 
+    def place_without_row(self, record: PodRecord) -> None:
+        """Places a pod on a node that is gone: the pod counts when a node of that name comes."""
+        self._records.append(record)
+
     def commit(self, now: float) -> list[PodRecord]:
         """Makes all placed pods Assumed in one step. The columns do not change."""
         for record in self._records:

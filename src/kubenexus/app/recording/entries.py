@@ -14,7 +14,7 @@ forget      the bind of an assumed pod failed
 ahead       the reservation of a gang that the next decisions must respect
 decide      a decision, with its job and its time
 commit      that decision is in the ledger
-assume      a pod that was assumed when the file began
+assume      a pod that is assumed: when the file began, or as part of a large gang
 state       the end of the state that a file begins with
 """
 

@@ -23,7 +23,7 @@ from kubenexus.app.recording.entries import (
     without_generation,
 )
 from kubenexus.app.recording.segments import SegmentWriter
-from kubenexus.framework.decision import Decision
+from kubenexus.framework.decision import Decision, PodPlacement
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.gang.reservation import Reservation
@@ -108,6 +108,14 @@ class FlightRecorder:
             self._state["assume", each.pod] = assumed
         with self.paused():
             yield
+
+    def assumed(self, placed: Iterable[tuple[Pod, PodPlacement]], now: float) -> None:
+        """Records members of a large gang, of which a portion was just written into the ledger."""
+        self._make_room()
+        for pod, placement in () if self.failed else placed:
+            content = Assumed(pod, placement, now)
+            if payload := self._record("assume", pod.key, content):
+                self._state["assume", pod.key] = payload
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 
 GANG_LIMITS: Final = "GangLimits"  # in place of a plugin name in a diagnosis
-MAX_MEMBERS: Final = 5_000  # members that one decision places; to commit one takes 15 us
+MAX_MEMBERS: Final = 5_000  # members that one decision places; to commit one takes 60 us
 CLASS_BUDGET: Final = BUDGET * 2 // 3  # for grouping members and for tables; the rest is for the search
 _SIGNATURE, MEMBER = 500, 50
 # Of a class, of a member, of an order of classes; besides the cost of rows.

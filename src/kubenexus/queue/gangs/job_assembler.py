@@ -201,6 +201,11 @@ class JobAssembler:
         """See `GangRegistry.leaving`."""
         return self.registry.leaving(key)
 
+    def still_waits(self, pod: Pod) -> bool:
+        """Whether this very member of a gang (by UID) has no node, as far as the watch has shown."""
+        member = self.registry.members.get(pod.key)
+        return member is not None and member.pod.metadata.uid == pod.metadata.uid and not member.node
+
     def lacks(self, gang: str) -> int:
         """Returns how many more members on nodes the gang needs."""
         gang_state = self.registry.gangs[gang]
