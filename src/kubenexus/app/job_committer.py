@@ -8,21 +8,19 @@ import msgspec
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.recording.recorder import FlightRecorder
+from kubenexus.app.report.decision_metrics import DecisionMetrics
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.reservations.drivers import DriverReservations
-from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.job_binding import job_binding
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
-from kubenexus.observe.metrics import SCHEDULED, Metrics
+from kubenexus.observe.metrics import Metrics
 from kubenexus.plan.decide import commit
 from kubenexus.plan.demand_learner import DemandLearner
-from kubenexus.plan.device_outcomes import DeviceResults, device_results
-from kubenexus.plan.numa_outcomes import gang_shares, numa_outcomes
+from kubenexus.plan.device_outcomes import DeviceResults
 from kubenexus.plan.portioned_commit import PortionedCommit
-from kubenexus.plugins.devices.tenant_tier import tier_of
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.object_events import nomination_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
@@ -60,13 +58,14 @@ class JobCommitter:
         demand: DemandLearner,
         pod_reporter: PodReporter,
         metrics: Metrics,
-        clock: Clock,
+        decision_metrics: DecisionMetrics,
         recorder: FlightRecorder | None = None,
         portion: int = PORTION,
     ) -> None:
         self._ledger, self._queue, self._assembler, self._dispatcher = ledger, queue, assembler, dispatcher
         self._reservations, self._drivers, self._preemption, self._demand = reservations, drivers, preemption, demand
-        self._pod_reporter, self._metrics, self._clock, self._recorder = pod_reporter, metrics, clock, recorder
+        self._pod_reporter, self._metrics, self._recorder = pod_reporter, metrics, recorder
+        self._decision_metrics = decision_metrics
         self.portion = portion
         self._under_way: tuple[PlacedJob, PortionedCommit] | None = None
 
@@ -84,7 +83,7 @@ class JobCommitter:
 
     def begin(self, attempt: SchedulingAttempt, job: Job, decision: Decision, began: float) -> None:
         """Writes the placements into the ledger and submits the binds; of a large job, the next calls of `step` do."""
-        placed = PlacedJob(attempt, job, decision, began, self._device_results(decision, job))
+        placed = PlacedJob(attempt, job, decision, began, self._decision_metrics.device_results(decision, job))
         if len(decision.placements) > self.portion:
             self._under_way = placed, PortionedCommit(decision, job, self._ledger, began)
             return
@@ -123,7 +122,7 @@ class JobCommitter:
         attempt, job, decision, began = placed.attempt, placed.job, placed.decision, placed.began
         # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
         self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-        self._count_placed(placed)
+        self._decision_metrics.placed(placed.devices, decision, job)
         self._wake_for_unclaimed(attempt.job, decision)
         if self._reservations.placed(job, decision):
             self._metrics.backfilled_jobs.labels(job.profile).add()
@@ -132,7 +131,7 @@ class JobCommitter:
         for pod in attempt.job.pods:
             self._pod_reporter.forget(pod)
         if job.is_gang:
-            self._started(attempt, decision, began)
+            self._decision_metrics.gang_placed(attempt, decision, began)
         self._demand.decided(job, self._ledger, placed=True, placements=decision.placements)
 
     def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
@@ -144,39 +143,3 @@ class JobCommitter:
         for each, node in nominated:
             if node != each.node or each.assignment.device_shares:
                 self._queue.on_event(nomination_ended(pods[each.pod], node))
-
-    # --- metrics --------------------------------------------------------------------------------------------------
-
-    def _device_results(self, decision: Decision, job: Job) -> DeviceResults:
-        """Returns what the decision gives of devices, for metrics. A failure there must not keep pods from nodes."""
-        try:
-            return device_results(decision, job, self._ledger.nodes)
-        except Exception as error:
-            log.error("Failed to count devices for metrics; going on", error, job=job.key)  # noqa: PLE1205 - our own log
-            return DeviceResults()
-
-    def _count_placed(self, placed: PlacedJob) -> None:
-        """Counts a decision after the binds were submitted: a failure must not make the job wait again."""
-        decision, job, nodes = placed.decision, placed.job, self._ledger.nodes
-        try:
-            self._metrics.devices.placed(placed.devices)
-            outcomes, shares = numa_outcomes(decision, job, nodes), gang_shares(decision, job, nodes)
-            self._metrics.numa.placed(outcomes, shares, decision.workload)
-        except Exception as error:
-            log.error("Failed to count devices for metrics; going on", error)  # noqa: PLE1205 - our own log
-        count_decision(self._metrics, decision, job, self._ledger, SCHEDULED)
-
-    def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        """Records the metrics of a gang, or the rest of one, that was placed."""
-        now, profile = self._clock.now(), attempt.job.profile
-        self._metrics.group_attempt(SCHEDULED, profile, now - began)
-        if not attempt.job.bound_nodes:
-            self._metrics.gang_started(len(decision.placements), now - attempt.since)
-
-
-def count_decision(metrics: Metrics, decision: Decision, job: Job, ledger: Ledger, result: str) -> None:
-    """Counts a decision by the kind of work and the tier of the tenant. A failure must not change the attempt."""
-    try:
-        metrics.decided(decision.workload, tier_of(job.pods[0], ledger.nodes), result)
-    except Exception as error:
-        log.error("Failed to count a decision for metrics; going on", error)  # noqa: PLE1205 - our own log

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
-from kubenexus.app.job_committer import PORTION, JobCommitter, count_decision
+from kubenexus.app.job_committer import PORTION, JobCommitter
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.recording.recorder import FlightRecorder
+from kubenexus.app.report.decision_metrics import DecisionMetrics
 from kubenexus.app.report.object_warnings import log_object_warnings
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
@@ -33,9 +33,7 @@ from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.demand_learner import DemandLearner
-from kubenexus.plan.device_outcomes import device_refusal
-from kubenexus.plan.gang.class_matcher import ClassMatcher
-from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
+from kubenexus.plan.node_backoff import NodeBackoff, exclude_backed_off_nodes
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.object_events import backoffs_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
@@ -104,6 +102,7 @@ class SchedulingLoop:
         self._node_reports = node_reports
         self._outdated, self._options, self._tenant_usage = outdated, options, tenant_usage
         self._spent, self._on_refused = options.spent or clock.now, on_refused
+        self._decision_metrics = DecisionMetrics(metrics, ledger, clock)
         self._committer = JobCommitter(
             ledger,
             queue,
@@ -115,7 +114,7 @@ class SchedulingLoop:
             demand=demand,
             pod_reporter=pod_reporter,
             metrics=metrics,
-            clock=clock,
+            decision_metrics=self._decision_metrics,
             recorder=options.recorder,
             portion=options.portion,
         )
@@ -294,7 +293,7 @@ class SchedulingLoop:
         log.error("Failed to decide; trying again later", error, job=attempt.job.key)  # noqa: PLE1205 - our own log
         self._queue.bind_failed(attempt)
         self._pod_reporter.report_error(attempt.job, f"{type(error).__name__}: {error}")
-        self._count(attempt.job, ERROR, began)
+        self._decision_metrics.attempt_failed(attempt.job, ERROR, began)
 
     def _timed(self, job: str, seconds: float) -> float:
         """Postpones the job and its class if the decision took too long. Returns the time."""
@@ -315,11 +314,11 @@ class SchedulingLoop:
         if problem:
             self._queue.bind_failed(attempt)
             self._pod_reporter.report_error(job, problem)
-            self._count(job, ERROR, began)
+            self._decision_metrics.attempt_failed(job, ERROR, began)
             return
         backoffs = frozenset[ClassBackoff]()
         if self.node_backoff:
-            job, backoffs = self._exclude_backed_off_nodes(job, planner)
+            job, backoffs = exclude_backed_off_nodes(job, self.node_backoff, planner.class_cache, self._ledger.nodes)
         snapshot = self._ledger.snapshot()
         spared = self._preemption.spared(job)
         ahead = self.reservations.ahead_of(job)
@@ -354,9 +353,8 @@ class SchedulingLoop:
             self._queue.done(attempt, decision)
         self._preempt(attempt.job, decision)
         result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
-        self._metrics.devices.refused(device_refusal(decision), decision.workload)
-        count_decision(self._metrics, decision, attempt.job, self._ledger, result)
-        self._count(attempt.job, result, began)
+        self._decision_metrics.refused(decision, attempt.job, result)
+        self._decision_metrics.attempt_failed(attempt.job, result, began)
         if log.enabled(2):
             why, number = decision.full_sentence(), str(attempt.id)
             log.v(2, "Unable to schedule pod; no fit; waiting", pod=attempt.job.pods[0], err=why, cycle=number)
@@ -370,28 +368,6 @@ class SchedulingLoop:
             self._preemption.submit(job, decision.preemption)
         elif decision.clears_nomination:
             self._preemption.clear_nominations(job)
-
-    def _count(self, job: Job, result: str, began: float) -> None:
-        """Counts an attempt without a node. Those with one are counted when they are bound."""
-        seconds, profile = self._clock.now() - began, job.profile
-        self._metrics.attempt(result, profile, seconds, len(job.pods))
-        if job.is_gang:
-            self._metrics.group_attempt(result, profile, seconds)
-
-    def _exclude_backed_off_nodes(self, job: Job, planner: Planner) -> tuple[Job, frozenset[ClassBackoff]]:
-        """Returns the job without the nodes whose kubelets rejected pods of its classes, and those classes."""
-        pods, columns, backoffs = list[Pod](), self._ledger.nodes, set[ClassBackoff]()
-        class_matcher = ClassMatcher[list[str]](planner.class_cache, columns)
-        for pod in job.pods:
-            nodes = class_matcher.find(pod)
-            if nodes is None:
-                backoff = pod.metadata.namespace, planner.class_cache.signature(pod, columns)
-                nodes = self.node_backoff.nodes(*backoff)
-                class_matcher.add(pod, nodes)
-                if nodes:
-                    backoffs.add(backoff)
-            pods.append(exclude_nodes(pod, nodes) if nodes else pod)
-        return msgspec.structs.replace(job, pods=tuple(pods)), frozenset(backoffs)
 
     def _work_done(self) -> int:
         """Returns how many rows all planners have evaluated so far."""

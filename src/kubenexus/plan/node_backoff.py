@@ -13,7 +13,11 @@ import msgspec
 from kubenexus.api.core import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubenexus.api.node_selectors import REFUSING_FIELD
 from kubenexus.base.clock import Clock
+from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.cluster_events import ClassBackoff
+from kubenexus.framework.job import Job
+from kubenexus.plan.gang.class_matcher import ClassMatcher
+from kubenexus.state.nodes import NodeColumns
 
 LEAST, MOST = 60.0, 600.0
 REMEMBERED = 4096
@@ -140,6 +144,24 @@ class NodeBackoff:
             held.discard(place.node)
             if not held:
                 del self._nodes[namespace, place.signature]
+
+
+def exclude_backed_off_nodes(
+    job: Job, node_backoff: NodeBackoff, class_cache: ClassCache, columns: NodeColumns
+) -> tuple[Job, frozenset[ClassBackoff]]:
+    """Returns the job without the nodes whose kubelets rejected pods of its classes, and those classes."""
+    pods, backoffs = list[Pod](), set[ClassBackoff]()
+    class_matcher = ClassMatcher[list[str]](class_cache, columns)
+    for pod in job.pods:
+        nodes = class_matcher.find(pod)
+        if nodes is None:
+            backoff = pod.metadata.namespace, class_cache.signature(pod, columns)
+            nodes = node_backoff.nodes(*backoff)
+            class_matcher.add(pod, nodes)
+            if nodes:
+                backoffs.add(backoff)
+        pods.append(exclude_nodes(pod, nodes) if nodes else pod)
+    return msgspec.structs.replace(job, pods=tuple(pods)), frozenset(backoffs)
 
 
 def exclude_nodes(pod: Pod, nodes: list[str]) -> Pod:
