@@ -83,7 +83,7 @@ class SchedulerFixture:
     def things(self, *things: Any) -> None:
         """Volumes, claims and what belongs to them."""
         for thing in things:
-            self.handlers.on_object_update(type(thing).__name__, thing)
+            self.handlers.objects.on_update(type(thing).__name__, thing)
 
     def echo(self) -> None:
         """The watch tells all that the server has."""

@@ -104,7 +104,7 @@ class SameProcess:
 def controller(fixture: SchedulerFixture, server: KueueServer) -> AdmissionCheckController:
     scheduler = fixture.scheduler
     for raw in server.workloads.values():
-        fixture.handlers.on_object_update(KUEUE_WORKLOAD, from_data(raw, KueueWorkload))
+        fixture.handlers.objects.on_update(KUEUE_WORKLOAD, from_data(raw, KueueWorkload))
     return AdmissionCheckController(
         server,
         fixture.ledger,
@@ -159,7 +159,7 @@ def test_a_place_is_promised_once_until_the_pods_are_there_or_the_workload_is_go
         checks = controller(fixture, server)
         await checks.step()
         assert (server.state("first"), server.state("second")) == ("Ready", "Retry")
-        fixture.handlers.on_object_delete(KUEUE_WORKLOAD, "ml/first")
+        fixture.handlers.objects.on_delete(KUEUE_WORKLOAD, "ml/first")
         server.workloads["second"]["status"]["admissionChecks"][1]["state"] = "Pending"
         await checks.step()
         assert server.state("second") == "Ready"
@@ -176,7 +176,7 @@ def test_pods_that_have_arrived_do_not_count_twice() -> None:
         await checks.step()
         assert server.state("first") == "Ready"
         for raw in server.workloads.values():
-            fixture.handlers.on_object_update(KUEUE_WORKLOAD, from_data(raw, KueueWorkload))
+            fixture.handlers.objects.on_update(KUEUE_WORKLOAD, from_data(raw, KueueWorkload))
         fixture.pods(*pods_of("first", 2, "ml", node="n"))
         await checks.step()
         assert server.state("second") == "Ready"

@@ -65,6 +65,6 @@ def test_a_topology_that_changes_and_goes_can_be_used() -> None:
         for event in (WatchEvent(ADDED, first), WatchEvent(MODIFIED, second), WatchEvent(DELETED, second)):
             topologies.events([event])
         assert not fixture.handlers.bad_objects.logged
-        assert not fixture.handlers.keys("NodeResourceTopology")
+        assert not fixture.handlers.objects.keys("NodeResourceTopology")
 
     scheduler_test(life)

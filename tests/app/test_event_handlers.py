@@ -285,7 +285,7 @@ def test_a_namespace_that_is_relabelled_wakes_whom_its_pods_kept_away() -> None:
         return Namespace(metadata=ObjectMeta(name="others", labels=labels))
 
     async def life(fixture: SchedulerFixture) -> None:
-        fixture.handlers.on_object_update("Namespace", namespace(team="red"))
+        fixture.handlers.objects.on_update("Namespace", namespace(team="red"))
         fixture.nodes(a_node("n", cpu=2))
         fixture.handlers.on_pod_update(a_pod("there", namespace="others", node="n", labels={"app": "web"}))
         red = LabelSelector(match_labels={"team": "red"})
@@ -294,9 +294,9 @@ def test_a_namespace_that_is_relabelled_wakes_whom_its_pods_kept_away() -> None:
         await fixture.work()
         assert fixture.queue.state("default/shy") is QueueState.UNSCHEDULABLE
         fixture.clock.advance(20)
-        fixture.handlers.on_object_update("Namespace", namespace(team="red"))
+        fixture.handlers.objects.on_update("Namespace", namespace(team="red"))
         assert fixture.queue.state("default/shy") is QueueState.UNSCHEDULABLE
-        fixture.handlers.on_object_update("Namespace", namespace(team="blue"))
+        fixture.handlers.objects.on_update("Namespace", namespace(team="blue"))
         await fixture.work()
         assert "shy" in fixture.where()
 

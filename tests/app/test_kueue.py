@@ -14,7 +14,7 @@ GATES = ["kueue.x-k8s.io/admission"]
 
 
 def sees(fixture: SchedulerFixture, workload: KueueWorkload) -> None:
-    fixture.handlers.on_object_update(KUEUE_WORKLOAD, workload)
+    fixture.handlers.objects.on_update(KUEUE_WORKLOAD, workload)
     fixture.handlers.assembler.build_changed()
 
 
@@ -78,7 +78,7 @@ def test_without_kueue_the_annotation_means_nothing() -> None:
 
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n", cpu=8))
-        fixture.handlers.unlisted(KUEUE_WORKLOAD)
+        fixture.handlers.objects.unlisted(KUEUE_WORKLOAD)
         fixture.pods(*pods_of("w", 2))
         await fixture.work()
         assert set(fixture.bound()) == {"w-0", "w-1"}

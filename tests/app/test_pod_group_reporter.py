@@ -158,7 +158,7 @@ def test_what_a_predecessor_wrote_is_not_written_again(status: str) -> None:
 def test_a_group_made_again_under_its_name_is_another() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         await refused(fixture)
-        fixture.handlers.on_object_delete("PodGroup", "default/llama")
+        fixture.handlers.objects.on_delete("PodGroup", "default/llama")
         fixture.things(group(3, "g2"))
         fixture.clock.advance(400)
         fixture.nodes(a_node("n", cpu=2, labels={"x": "y"}))
@@ -181,7 +181,7 @@ def test_nothing_is_remembered_of_groups_that_are_gone() -> None:
             await fixture.work()
             for j in range(2):
                 fixture.delete(f"default/{name}-{j}")
-            fixture.handlers.on_object_delete("PodGroup", f"default/{name}")
+            fixture.handlers.objects.on_delete("PodGroup", f"default/{name}")
         assert len(fixture.scheduler.pod_group_reporter._last_condition) <= 3
 
     scheduler_test(life)

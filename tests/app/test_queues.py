@@ -35,7 +35,7 @@ def a_namespace(name: str, **labels: str) -> Namespace:
 
 def queues(fixture: SchedulerFixture, *queues: Queue) -> None:
     for queue in queues:
-        fixture.handlers.on_object_update(KIND, queue)
+        fixture.handlers.objects.on_update(KIND, queue)
 
 
 LIMIT = "queue ml is at its limit: 2 cpu of 2 cpu in use, and the job asks for 1 cpu"
@@ -100,7 +100,7 @@ def test_a_queue_that_cannot_be_read_leaves_the_one_before() -> None:
         queues(fixture, a_queue("ml", limit={"cpu": "x"}))
         assert fixture.ledger.queues.queue_of("a").most == {"cpu": 2000}
         assert fixture.handlers.bad_objects.logged
-        fixture.handlers.on_object_delete(KIND, "ml")
+        fixture.handlers.objects.on_delete(KIND, "ml")
         assert not fixture.ledger.queues.is_active
 
     scheduler_test(life)
@@ -132,7 +132,7 @@ def test_queues_that_come_while_jobs_wait_and_go_again() -> None:
         await fixture.work()
         assert set(fixture.bound()) == {"p0", "p2", "p1", "p3", "p5"}
         for name in ("ml", "web"):
-            fixture.handlers.on_object_delete(KIND, name)
+            fixture.handlers.objects.on_delete(KIND, name)
         await fixture.work()
         assert len(fixture.bound()) == 6
 
@@ -168,7 +168,7 @@ def test_queues_of_the_configuration_count_before_objects_of_their_name() -> Non
         queues(fixture, a_queue("ml", limit={"cpu": 7}), a_queue("web", namespaces=["b"]))
         assert tree.queue_of("a").most == {"cpu": 2000}
         assert "the configuration has a queue of this name" in tree.take_warnings()["Queue ml"]
-        fixture.handlers.on_object_delete(KIND, "ml")
+        fixture.handlers.objects.on_delete(KIND, "ml")
         assert tree.queue_of("a").most == {"cpu": 2000}
         assert tree.queue_of("b").name == "web"
 

@@ -43,7 +43,7 @@ async def story(fixture: SchedulerFixture) -> list[str]:
     """Queue b has filled the cluster; queue a wants its guarantee, and b's pods come again as fast as they go."""
     fixture.nodes(a_node("n", cpu="4"))
     for queue in (a_queue("a", guaranteed={"cpu": 2}, namespaces=["a"]), a_queue("b", namespaces=["b"])):
-        fixture.handlers.on_object_update(QUEUE, queue)
+        fixture.handlers.objects.on_update(QUEUE, queue)
     fixture.pods(*(a_pod(f"b{i}", namespace="b", cpu="1", scheduler_name="packing") for i in range(4)))
     await turn(fixture)
     fixture.pods(*(a_pod(f"a{i}", namespace="a", cpu="1", scheduler_name="packing") for i in range(4)))

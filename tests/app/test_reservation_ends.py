@@ -52,14 +52,14 @@ def members_terminate(fixture: DecisionFixture) -> DecisionFixture:
 def namespace_deleted(fixture: DecisionFixture) -> DecisionFixture:
     """Kubernetes marks the namespace, deletes its pods, and the namespace is gone with the last of them."""
     meta = ObjectMeta(name="ml")
-    fixture.handlers.on_object_update("Namespace", Namespace(metadata=meta))
+    fixture.handlers.objects.on_update("Namespace", Namespace(metadata=meta))
     fixture.work()
-    fixture.handlers.on_object_update(
+    fixture.handlers.objects.on_update(
         "Namespace", Namespace(metadata=msgspec.structs.replace(meta, deletion_timestamp=GOES))
     )
     fixture.work()
     fixture.end(*MEMBERS)
-    fixture.handlers.on_object_delete("Namespace", "ml")
+    fixture.handlers.objects.on_delete("Namespace", "ml")
     return fixture
 
 

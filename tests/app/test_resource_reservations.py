@@ -118,7 +118,7 @@ def test_a_deleted_or_changed_object_counts_at_once(how: str) -> None:
         await fixture.work()
         assert fixture.where() == {}
         if how == "delete":
-            fixture.handlers.on_object_delete("ResourceReservation", f"{SYSTEM}/r")
+            fixture.handlers.objects.on_delete("ResourceReservation", f"{SYSTEM}/r")
         else:
             fixture.things(a_reservation(count=1, resources=GPUS, owner=for_team(), generation=2))
         await works(fixture)
@@ -399,7 +399,7 @@ def test_the_number_of_objects_of_a_namespace_is_limited_and_one_more_is_tried_w
         )
         await fixture.work()
         assert said(fixture, f"team-a/r{most}") == ("Pending", "TooMany")
-        fixture.handlers.on_object_delete("ResourceReservation", "team-a/r0")
+        fixture.handlers.objects.on_delete("ResourceReservation", "team-a/r0")
         await works(fixture)
         assert said(fixture, f"team-a/r{most}") == ("Active", "Reserved")
 

@@ -153,7 +153,7 @@ def test_a_provisioner_that_gives_up_sends_the_pod_back() -> None:
 def test_a_claim_that_is_deleted_sends_the_pod_back() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         await asked_for(fixture)
-        fixture.handlers.on_object_delete("PersistentVolumeClaim", "default/data")
+        fixture.handlers.objects.on_delete("PersistentVolumeClaim", "default/data")
         await fixture.work()
         assert fixture.where() == {}
 

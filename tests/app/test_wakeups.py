@@ -130,7 +130,7 @@ class Story:
 
     def a_namespace_changes(self) -> None:
         labels = {"team": self.rng.choice(["red", "blue"])}
-        self.fixture.handlers.on_object_update(
+        self.fixture.handlers.objects.on_update(
             "Namespace", Namespace(metadata=ObjectMeta(name="default", labels=labels))
         )
 
@@ -310,7 +310,7 @@ def unreadable(pod: Pod) -> Unreadable:
                     )
                 ],
             ),
-            lambda town: town.handlers.on_object_update(
+            lambda town: town.handlers.objects.on_update(
                 "Namespace", Namespace(metadata=ObjectMeta(name="late", labels={"t": "red"}))
             ),
             id="a namespace is seen after its pods",

@@ -378,7 +378,7 @@ class Scheduler:
 
     def _make_claims(self, configuration: Configuration) -> ClaimPreBind:
         def written(claim: ResourceClaim) -> None:
-            self.handlers.on_object_update("ResourceClaim", claim)
+            self.handlers.objects.on_update("ResourceClaim", claim)
 
         claims, pods = self.ledger.nodes.claims, self.ledger.pods
         timeouts, served = claim_timeouts(configuration), partial(self.watches.version_of, kinds.RESOURCE_CLAIMS)

@@ -65,7 +65,7 @@ def limited_forecast(names: list[str], tiers: bool = False, cpu: float = 1, runt
 
     async def story(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n", cpu=8, labels={"hardware.kubenexus.io/tier": "premium"}))
-        fixture.handlers.on_object_update(QUEUE, a_queue("ml", namespaces=["ml"], **limit))
+        fixture.handlers.objects.on_update(QUEUE, a_queue("ml", namespaces=["ml"], **limit))
         fixture.pods(a_pod("busy", namespace="ml", cpu=1, annotations={RUNTIME: runtime} if runtime else {}))
         await fixture.work()
         fixture.pods(*(a_pod(each, namespace="ml", cpu=cpu, annotations={RUNTIME: "1h"}) for each in names))

@@ -1,12 +1,12 @@
-"""Event handlers: watch events to the ledger and the queue (kube-scheduler: eventhandlers.go).
+"""Event handlers of pods and nodes: watch events to the ledger and the queue (kube-scheduler: eventhandlers.go).
 
-One handler for each kind; `app.watch.informers` connects them with the reflectors. A handler gets the object as it is
-now. So a lost event, a repeated one, or a pod created again under its old name are no special cases.
+`app.watch.object_handlers` has those of all other kinds; `app.watch.informers` connects both with the reflectors. A
+handler gets the object as it is now. So a lost event, a repeated one, or a pod created again under its old name are no
+special cases.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Node, Pod
@@ -16,42 +16,20 @@ from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.report.tenant_usage import TenantUsage
 from kubenexus.app.watch.bad_object_log import BadObjectLog
 from kubenexus.app.watch.node_reports import NodeReports
-from kubenexus.app.watch.object_cache import FINGERPRINTED, ObjectCache, fingerprint, stripped_node, with_shared_parts
+from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
+from kubenexus.app.watch.object_handlers import NODE_REPORT, ObjectHandlers
 from kubenexus.base.errors import Malformed, described
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.bind.claim_prebind import ClaimPreBind
 from kubenexus.bind.volume_prebind import VolumePreBind
-from kubenexus.client.watch_events import before as is_before
 from kubenexus.client.watch_events import version_at_least
-from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
-from kubenexus.observe import logs
 from kubenexus.queue import object_events
 from kubenexus.queue.gangs.gang_registry import LeavingMember
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.job_dependencies import JobDependencies
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, TENANT_KINDS
 from kubenexus.state.pods import PodHoldings, PodStage, is_finished
-
-NODE_REPORT = "NodeResourceTopology"
-# Kinds that some refused pod may wait for, and how events name them.
-EVENTS = {
-    "StorageClass": EventResource.STORAGE_CLASS,
-    "CSIDriver": EventResource.CSI_DRIVER,
-    "CSINode": EventResource.CSI_NODE,
-    "CSIStorageCapacity": EventResource.CSI_STORAGE_CAPACITY,
-    "PersistentVolume": EventResource.PERSISTENT_VOLUME,
-    "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
-    "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
-    "DeviceClass": EventResource.DEVICE_CLASS,
-    "DeviceTaintRule": EventResource.DEVICE_TAINT_RULE,
-    "ResourceClaim": EventResource.RESOURCE_CLAIM,
-    "ResourceSlice": EventResource.RESOURCE_SLICE,
-    NODE_REPORT: EventResource.NODE_RESOURCE_TOPOLOGY,
-}
-
-log = logs.get("event_handlers")
 
 
 class EventHandlers:
@@ -79,15 +57,24 @@ class EventHandlers:
         self.ledger, self.queue, self.cache, self.assembler = ledger, queue, cache, assembler
         self.profiles = frozenset(profiles)
         self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
-        self._volumes, self._claims, self._tenant_usage = volumes, claims, tenant_usage
-        self._pods_version, self._dependencies = pods_version, dependencies
+        self._tenant_usage, self._pods_version, self._dependencies = tenant_usage, pods_version, dependencies
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
         self.bad_objects = BadObjectLog()
+        self.objects = ObjectHandlers(
+            ledger,
+            queue,
+            cache,
+            assembler,
+            volumes=volumes,
+            claims=claims,
+            tenant_usage=tenant_usage,
+            bad_objects=self.bad_objects,
+        )
         self.node_reports = NodeReports(
-            partial(self.on_object_update, NODE_REPORT),
-            partial(self.on_object_delete, NODE_REPORT),
+            partial(self.objects.on_update, NODE_REPORT),
+            partial(self.objects.on_delete, NODE_REPORT),
             lambda node: node in cache.of(NODE_REPORT),
         )
 
@@ -134,6 +121,10 @@ class EventHandlers:
         if bound and not pod.spec.node_name and pod.key not in self._looked_up:
             self.on_pod_delete(pod.key)
         self.on_pod_update(pod)
+
+    def pods_listed(self) -> None:
+        """Records that a list of pods is complete."""
+        self._looked_up.clear()
 
     def on_pod_looked_up(self, pod: Pod) -> None:
         """Handles a pod from a GET. It is dropped if the watch has shown a newer state: a deletion would not be shown
@@ -288,112 +279,6 @@ class EventHandlers:
         self.ledger.remove_node(name)
         if old is not None:
             self.queue.on_event(object_events.node_gone(old))
-
-    # --- all other kinds ------------------------------------------------------------------------------------------
-
-    def keys(self, kind: str) -> set[str]:
-        return {*self.cache.of(kind), *self.ledger.groups.unreadable_keys(kind)}
-
-    def unreadable(self, kind: str, bad: Unreadable) -> None:
-        """Handles an object other than a pod that cannot be decoded: its cached state stays. Pods that name it are held
-        with that reason."""
-        self.bad_objects.log(bad.subject, str(bad.error))
-        key = f"{bad.namespace}/{bad.name}"
-        if kind in GROUP_KINDS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
-            self.assembler.group_changed(kind, key)
-
-    def on_object_update(self, kind: str, thing: Any) -> None:
-        key, known, selected = thing.metadata.key, self.cache.of(kind), self.ledger.nodes.pods.existing_terms_version
-        if kind == "ResourceClaim" and _is_older(thing, known.get(key)):
-            return
-        try:
-            KINDS[kind].seen(self.ledger, thing)
-        except Malformed as problem:
-            self.bad_objects.log(f"{kind} {key}", str(problem))
-            return
-        resource, fresh = EVENTS.get(kind), key not in known
-        if kind == "Namespace" and (not fresh or self._has_pods(key)):
-            self._wake_if_terms_changed(selected)
-        if kind in TENANT_KINDS:
-            self._apply_tenants()
-        kept = None if resource is None else fingerprint(thing) if kind in FINGERPRINTED else thing
-        old, known[key] = known.get(key), kept
-        before = None if kind in FINGERPRINTED else old
-        if kind in GROUP_KINDS:
-            self.assembler.group_changed(kind, key)
-        self._changed(kind, thing)
-        if resource is not None and (fresh or old != kept):
-            self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, before, thing))
-
-    def on_object_delete(self, kind: str, key: str) -> None:
-        known = self.cache.of(kind)
-        if key not in known:
-            if kind in GROUP_KINDS:  # one that could never be read
-                self.ledger.groups.gone(kind, key)
-                self.assembler.group_changed(kind, key)
-            return
-        old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.existing_terms_version
-        KINDS[kind].gone(self.ledger, key)
-        if kind == "Namespace":
-            self._wake_if_terms_changed(selected)
-        if kind in TENANT_KINDS:
-            self._apply_tenants()
-        if kind in GROUP_KINDS:
-            self.assembler.group_changed(kind, key)
-        if resource is not None:
-            self._changed(kind, old)
-            before = None if kind in FINGERPRINTED else old
-            self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=before))
-
-    def _changed(self, kind: str, thing: Any) -> None:
-        if kind == "PersistentVolumeClaim":
-            self._volumes.on_claim_changed(thing.metadata.key)
-        elif kind == "ResourceClaim":
-            self._claims.on_claim_changed(thing.metadata.key)
-
-    def _has_pods(self, namespace: str) -> bool:
-        """Whether any pod of a namespace runs or waits: terms may select one that runs, or a waiting pod itself."""
-        return self.ledger.nodes.pods.has_pods(namespace) or self.queue.has_jobs_of(namespace)
-
-    def _wake_if_terms_changed(self, selected: int) -> None:
-        """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""
-        if selected != self.ledger.nodes.pods.existing_terms_version:
-            self.queue.on_event(object_events.WILDCARD_EVENT)
-
-    def _apply_tenants(self) -> None:
-        """Lets the queue sign and sort jobs again whose tenants have changed, and logs tiers that cannot be read."""
-        for subject, problem in self.ledger.nodes.tenants.take_warnings().items():
-            log.warning("Cannot read a tier; it counts as not set", object=subject, why=problem)
-        for namespace in self.ledger.nodes.tenants.take_changed():
-            self.queue.on_tenant_change(namespace)
-            self._tenant_usage.on_namespace(namespace)
-
-    # --- kinds that cannot be listed ------------------------------------------------------------------------------
-
-    def unlisted(self, kind: str) -> None:
-        """Records that the objects of this kind are not known, or no longer. Gangs that name one are held with that
-        reason."""
-        if kind == "ResourceClaim":
-            self.ledger.nodes.claims.unlisted = True
-        if kind in GROUP_KINDS and self.ledger.groups.unlisted(kind):
-            self.assembler.kind_changed(kind)
-
-    def listed(self, kind: str) -> None:
-        """Records that a list of this kind is complete."""
-        if kind == "Pod":
-            self._looked_up.clear()
-        if kind == "ResourceClaim" and self.ledger.nodes.claims.unlisted:
-            self.ledger.nodes.claims.unlisted = False
-            self.queue.on_event(object_events.WILDCARD_EVENT)
-        if kind in GROUP_KINDS and self.ledger.groups.listed(kind):
-            self.assembler.kind_changed(kind)
-
-
-def _is_older(thing: Any, known: Any) -> bool:
-    """Whether a watch event is older than what is known: our own writes are known before the watch brings them."""
-    if known is None or known.metadata.uid != thing.metadata.uid:
-        return False
-    return is_before(thing.metadata.resource_version, known.metadata.resource_version)
 
 
 def creation_time(pod: Pod) -> float | None:

@@ -9,7 +9,8 @@ from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import KEYS
 from kubenexus.app.wakeup import Wakeup
-from kubenexus.app.watch.event_handlers import NODE_REPORT, EventHandlers
+from kubenexus.app.watch.event_handlers import EventHandlers
+from kubenexus.app.watch.object_handlers import NODE_REPORT
 from kubenexus.base.errors import Malformed
 from kubenexus.client import kinds
 from kubenexus.client.kinds import LIVE_PODS_FIELD_SELECTOR, ApiResource
@@ -121,7 +122,8 @@ class InformerHandler:
     """A `WatchHandler` for one kind. After each batch it builds changed gangs and wakes the loop."""
 
     def __init__(self, handlers: EventHandlers, resource: ApiResource, wakeup: Wakeup) -> None:
-        self._handlers, self._kind, self._wakeup = handlers, kind_name(resource.kind, resource.group), wakeup
+        self._handlers, self._objects, self._wakeup = handlers, handlers.objects, wakeup
+        self._kind = kind_name(resource.kind, resource.group)
         self._seen, self._gone, self._keys = _handlers(handlers, self._kind)
         self._in_list = handlers.pod_listed if self._kind == "Pod" else self._seen
         self._listed: set[str] = set()
@@ -140,12 +142,12 @@ class InformerHandler:
         for key in set(self._keys()) - self._listed:
             self._drop(key)
         self._listed = set()
-        self._handlers.listed(self._kind)
+        self._list_complete()
         self._flush()
 
     def unlisted(self) -> None:
         """Records that the kind has yet to be listed, or cannot be listed now."""
-        self._handlers.unlisted(self._kind)
+        self._objects.unlisted(self._kind)
         self._flush()
 
     def events(self, changes: list[WatchEvent]) -> None:
@@ -165,7 +167,7 @@ class InformerHandler:
     def problem_changed(self, trouble: WatchProblem) -> None:
         if not trouble.text:
             log.info("Watch is well again", resource=str(trouble.resource))
-            self._handlers.listed(self._kind)
+            self._list_complete()
             self._flush()
         elif trouble.code == 404:
             log.info("Kind is not served here; looking for it again later", resource=str(trouble.resource))
@@ -194,7 +196,7 @@ class InformerHandler:
         if self._kind == "Pod":
             self._set_aside(bad.subject, partial(self._handlers.on_unreadable_pod, bad))
         else:
-            self._set_aside(bad.subject, partial(self._handlers.unreadable, self._kind, bad))
+            self._set_aside(bad.subject, partial(self._objects.unreadable, self._kind, bad))
 
     @staticmethod
     def _set_aside(subject: str, step: Callable[[], None]) -> None:
@@ -213,6 +215,11 @@ class InformerHandler:
         except Exception as error:
             log.error("Failed to remove an object; going on", error, object=f"{self._kind} {key}")  # noqa: PLE1205 - our own log
 
+    def _list_complete(self) -> None:
+        if self._kind == "Pod":
+            self._handlers.pods_listed()
+        self._objects.listed(self._kind)
+
     def _flush(self) -> None:
         """Builds changed gangs into the queue and wakes the loop."""
         self._handlers.assembler.build_changed()
@@ -227,12 +234,9 @@ def _handlers(
     if kind == "Node":
         return handlers.on_node_update, handlers.on_node_delete, handlers.node_keys
     if kind == NODE_REPORT:
-        return handlers.node_reports.on_update, handlers.node_reports.on_delete, partial(handlers.keys, kind)
-    return (
-        partial(handlers.on_object_update, kind),
-        partial(handlers.on_object_delete, kind),
-        partial(handlers.keys, kind),
-    )
+        return handlers.node_reports.on_update, handlers.node_reports.on_delete, partial(handlers.objects.keys, kind)
+    objects = handlers.objects
+    return partial(objects.on_update, kind), partial(objects.on_delete, kind), partial(objects.keys, kind)
 
 
 def _key(bad: Unreadable) -> str:
