@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
+from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement, Selector
 from kubenexus.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubenexus.state.disruption_budgets import DisruptionBudgets
 from kubenexus.state.footprint import footprint_of
@@ -79,3 +79,21 @@ def test_a_budget_changes_and_goes() -> None:
     for _ in range(2):
         known.remove("default/x")
     assert known.split([A, B])[0] == []
+
+
+def test_violations_are_found_among_ten_thousand_budgets_by_the_labels_of_a_pod() -> None:
+    known = DisruptionBudgets()
+    for i in range(10_000):
+        known.set(a_budget(f"b{i}", LabelSelector(match_labels={"app": f"app-{i}"})))
+    pods = [a_record(f"p{i}", {"app": f"app-{i * 7}"}) for i in range(100)]
+    compared = 0
+
+    def counted(self: Selector, labels: Mapping[str, str]) -> bool:
+        nonlocal compared
+        compared += 1
+        return all(each.accepts(labels.get(each.key)) for each in self.requirements)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Selector, "matches", counted)
+        assert known.split(pods) == (pods, [])
+    assert compared == len(pods)

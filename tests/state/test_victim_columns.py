@@ -2,16 +2,18 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys import gang
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.selectors import LabelSelector
+from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
 from kubenexus.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from kubenexus.state.disruption_budgets import MAX_BUDGETS, NO_BUDGET, SEVERAL_BUDGETS
+from kubenexus.state.disruption_budgets import NO_BUDGET, SEVERAL_BUDGETS, DisruptionBudgets
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.pods import PodRecord
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
@@ -35,16 +37,17 @@ pods = st.builds(
 steps = st.lists(st.one_of(pods, st.sampled_from(NAMES), st.sampled_from("ab"), st.just(0)), max_size=12)
 
 
-def a_budget(app: str, name: str = "") -> PodDisruptionBudget:
+def a_budget(app: str, name: str = "", selector: LabelSelector | None = None) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=name or app, namespace="default"),
-        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": app})),
+        spec=PodDisruptionBudgetSpec(selector=selector or LabelSelector(match_labels={"app": app})),
         status=PodDisruptionBudgetStatus(disruptions_allowed=1),
     )
 
 
 def content(ledger: Ledger) -> dict[str, Any]:
     """Returns what the columns have of each pod, by name, without codes."""
+    ledger.select_budgets()
     victims, found = ledger.nodes.pods.victims, {}
     gangs = {code: key for key, code in victims.kinds.gangs.codes.items()}
     budgets = {budget.code: name for name, budget in ledger.disruption_budgets.of("default")}
@@ -103,11 +106,86 @@ def test_a_pod_of_several_budgets_is_marked() -> None:
     assert budget[slot] == NO_BUDGET
     ledger.upsert_disruption_budget(a_budget("a"))
     ledger.upsert_disruption_budget(a_budget("a", "second"))
+    ledger.select_budgets()
     assert ledger.nodes.pods.victims.budget[slot] == SEVERAL_BUDGETS
 
 
-def test_pods_are_compared_with_a_bounded_number_of_budgets() -> None:
-    ledger = a_ledger([a_node("n1")], [a_pod("p", node="n1", labels={"app": "a"})])
-    for i in range(MAX_BUDGETS + 1):
+def others(**labels: str) -> LabelSelector:
+    """Selects pods with these labels, and with another one, whatever its value."""
+    return LabelSelector(
+        match_labels=labels, match_expressions=[LabelSelectorRequirement(key="z", operator="Exists", values=[])]
+    )
+
+
+def within(*keys: str) -> LabelSelector:
+    return LabelSelector(match_labels=dict.fromkeys(keys, "a"))
+
+
+@pytest.mark.parametrize(
+    ("selectors", "labels", "beside", "code"),
+    [
+        pytest.param([within(f"k{i}") for i in range(200)], {"app": "a"}, 0, NO_BUDGET, id="budgets of other pods"),
+        pytest.param(
+            [LabelSelector(match_labels={"app": f"x{i}"}) for i in range(5000)],
+            {"app": "a"},
+            0,
+            NO_BUDGET,
+            id="many budgets for one label",
+        ),
+        pytest.param([within("app")] * 128, {"app": "a"}, 0, SEVERAL_BUDGETS, id="several select it"),
+        pytest.param(
+            [others(app="a") for _ in range(65)],
+            {"app": "a"},
+            0,
+            SEVERAL_BUDGETS,
+            id="more candidates than it is compared with",
+        ),
+        pytest.param(
+            [others(app="a") for _ in range(64)],
+            {"app": "a"},
+            0,
+            NO_BUDGET,
+            id="as many candidates as it is compared with",
+        ),
+        pytest.param([others() for _ in range(129)], {"app": "a"}, 0, SEVERAL_BUDGETS, id="nothing is required"),
+        pytest.param(
+            [within(f"k{i:03}") for i in range(300)],
+            {f"z{i}": "a" for i in range(300)},
+            0,
+            SEVERAL_BUDGETS,
+            id="many keys and many labels",
+        ),
+        pytest.param(
+            [others(app="a") for _ in range(60)],
+            {"app": "a"},
+            2000,
+            SEVERAL_BUDGETS,
+            id="too many for all pods of the namespace",
+        ),
+    ],
+)
+def test_pods_are_compared_with_a_bounded_number_of_budgets(
+    selectors: list[LabelSelector], labels: dict[str, str], beside: int, code: int
+) -> None:
+    pods = [a_pod(f"other-{i}", node="n1", labels={"app": "b"}, cpu="1m", memory="1") for i in range(beside)]
+    ledger = a_ledger([a_node("n1", cpu="64", pods="5000")], [a_pod("p", node="n1", labels=labels), *pods])
+    for i, selector in enumerate(selectors):
+        ledger.upsert_disruption_budget(a_budget("", f"b{i}", selector))
+    ledger.select_budgets()
+    assert ledger.nodes.pods.victims.budget[ledger.pods["default/p"].slot] == code
+    assert ledger.disruption_budgets.protects(ledger.pods["default/p"]) == (code != NO_BUDGET)
+
+
+def test_many_changed_budgets_compare_their_pods_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, calls = a_ledger([a_node("n1")], [a_pod("p", node="n1", labels={"app": "a"})]), list[str]()
+
+    def code_of(self: DisruptionBudgets, pod: PodRecord) -> int:
+        calls.append(pod.name)
+        return NO_BUDGET
+
+    monkeypatch.setattr(DisruptionBudgets, "code_of", code_of)
+    for i in range(50):
         ledger.upsert_disruption_budget(a_budget(f"other-{i}"))
-    assert ledger.nodes.pods.victims.budget[ledger.pods["default/p"].slot] == SEVERAL_BUDGETS
+    ledger.select_budgets()
+    ledger.select_budgets()
+    assert calls == ["p"]

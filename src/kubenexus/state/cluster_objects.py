@@ -111,13 +111,17 @@ class ClusterObjects:
     def upsert_disruption_budget(self, budget: PodDisruptionBudget) -> None:
         """Adds or updates a PodDisruptionBudget. One whose selector cannot be read selects nothing, as upstream."""
         if self.disruption_budgets.set(budget):
-            self.nodes.pods.select_budgets_again(budget.metadata.namespace)
+            self.nodes.pods.budgets_changed(budget.metadata.namespace)
         self.generation += 1
 
     def remove_disruption_budget(self, key: str) -> None:
         if self.disruption_budgets.remove(key):
-            self.nodes.pods.select_budgets_again(key.partition("/")[0])
+            self.nodes.pods.budgets_changed(key.partition("/")[0])
         self.generation += 1
+
+    def select_budgets(self) -> None:
+        """Finds the budgets of pods again where budgets changed."""
+        self.nodes.pods.select_budgets()
 
     def upsert_storage(self, thing: StorageObject) -> set[int]:
         """Adds or updates a volume, a claim or another storage object. Raises Malformed and then changes nothing."""

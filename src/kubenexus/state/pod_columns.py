@@ -90,6 +90,7 @@ class PodColumns:
         self._selected_terms: WeakValueDictionary[Hashable, SelectedTerms] = WeakValueDictionary()
         self._compared = 0
         self.victims = VictimColumns()
+        self._budgets_changed: dict[str, None] = {}  # namespaces
         self.expected_ends = ExpectedEnds()
 
     @property
@@ -136,12 +137,18 @@ class PodColumns:
         """Returns the code of a namespace with pods on nodes, else -1."""
         return self._namespace_codes.get(namespace, -1)
 
-    def select_budgets_again(self, namespace: str) -> None:
-        """Compares the pods of a namespace with its budgets, of which one came, went or selects other pods."""
-        code = self._namespace_codes.get(namespace)
-        if code is not None:
+    def budgets_changed(self, namespace: str) -> None:
+        """Records that a budget of a namespace came, went or selects other pods."""
+        if namespace in self._namespace_codes:
+            self._budgets_changed[namespace] = None
+
+    def select_budgets(self) -> None:
+        """Compares the pods of namespaces whose budgets changed with these: once for many changes."""
+        for namespace in self._budgets_changed:
+            code = self._namespace_codes.get(namespace, -1)
             there = (self._namespace[: self._size] == code) & (self._row[: self._size] >= 0)
-            self.victims.select_again(np.flatnonzero(there).tolist())
+            self.victims.select_again(namespace, np.flatnonzero(there))
+        self._budgets_changed.clear()
 
     @property
     def namespaces(self) -> int:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from kubenexus.api.keys import tenant
-from kubenexus.base.arrays import grow
+from kubenexus.base.arrays import IntColumn, grow
 from kubenexus.state.disruption_budgets import NO_BUDGET, DisruptionBudgets
 from kubenexus.state.pod_kinds import PodKinds
 from kubenexus.state.pods import PodRecord
@@ -62,9 +62,10 @@ class VictimColumns:
         self.started[slot], self.since[slot] = record.started_at, work_begins(record)
         self.budget[slot] = self.budgets.code_of(record)
 
-    def select_again(self, slots: list[int]) -> None:
-        """Compares pods with the budgets of their namespace again."""
-        for slot in slots:
+    def select_again(self, namespace: str, slots: IntColumn) -> None:
+        """Compares the pods of a namespace with its budgets again, as far as that is not too much work."""
+        self.budgets.limit(namespace, len(slots))
+        for slot in slots.tolist():
             record = self.records[slot]
             if record is not None:
                 self.budget[slot] = self.budgets.code_of(record)

@@ -371,8 +371,7 @@ class PreemptionExecutor:
         return record is not None and record.uid == uid
 
     def _is_protected(self, victim: PodRecord) -> bool:
-        budgets = self._ledger.disruption_budgets.of(victim.namespace)
-        return any(budget.counts(victim) for _, budget in budgets)
+        return self._ledger.disruption_budgets.protects(victim)
 
 
 def _without_preemption(decision: Decision, problem: str) -> Decision:

@@ -137,6 +137,7 @@ class InformerHandler:
             self._take(item, self._in_list)
         for bad in unreadable:
             self._bad(bad)
+        self._handlers.ledger.select_budgets()
 
     def list_finished(self) -> None:
         for key in set(self._keys()) - self._listed:
@@ -222,6 +223,7 @@ class InformerHandler:
 
     def _flush(self) -> None:
         """Builds changed gangs into the queue and wakes the loop."""
+        self._handlers.ledger.select_budgets()
         self._handlers.assembler.build_changed()
         self._wakeup.set()
 

@@ -177,6 +177,7 @@ def victim_pool(
     what is taken back, only pods that can all go without pushing a queue below its guarantee."""
     columns = snapshot.nodes
     pods, victims = columns.pods, columns.pods.victims
+    pods.select_budgets()
     rows, priority, namespaces = pods.placed
     kind = victims.kind[: len(rows)]
     flags, gang = victims.kinds.flags[kind], victims.kinds.gang[kind]
