@@ -18,7 +18,16 @@ from kubenexus.plugins.dynamic_resources.pod_claims import pod_claims
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_pod
 from kubenexus.testing.fuzz.call_counting import counted
-from tests.plugins.dynamic_resources.cluster import a_class, a_cluster, a_device, a_request, a_slice, a_spec
+from tests.plugins.dynamic_resources.cluster import (
+    DRIVER,
+    a_class,
+    a_cluster,
+    a_device,
+    a_request,
+    a_slice,
+    a_spec,
+    an_allocated_claim,
+)
 
 DEVICES, NODES, FULL = 4, 3, "cannot allocate all claims"
 TEMPLATE = a_pod("template", cpu="100m")
@@ -127,3 +136,32 @@ def test_nodes_fill_up_and_each_device_is_given_once() -> None:
     for i, (decision, _) in enumerate(placed):  # the reasons against the other nodes are counted when a node fills up
         full = sum([node for node, _ in given[:i]].count(f"n{n}") == DEVICES for n in range(NODES))
         assert dict(decision.diagnosis.counts).get(FULL, 0) == full
+
+
+def test_the_status_with_the_devices_that_a_pod_brought_changes_no_row() -> None:
+    ledger, spec = machines(), a_spec(a_request())
+    pod = a_member(ledger, "a", spec)
+    ((decision, _),) = decisions(ledger, iter([pod]))
+    store, allocation = ledger.nodes.claims, decision.placements[0].assignment.claims[0].allocation
+    before = store.mark
+    claim = store.claims["default/c-a"].claim
+    written = replace(claim, status=replace(claim.status, allocation=allocation))
+    ledger.upsert_resource_claim(written)
+    assert store.mark == before
+    ledger.forget(pod.key)  # the pod is gone, its claim still has the device
+    assert store.allocated.is_held((DRIVER, decision.placements[0].node, "d0"))
+    ledger.upsert_resource_claim(claim)
+    assert store.mark > before
+    assert not store.allocated.is_held((DRIVER, decision.placements[0].node, "d0"))
+
+
+def test_another_device_than_the_pod_brought_counts_instead() -> None:
+    ledger, spec = machines(), a_spec(a_request())
+    ((decision, _),) = decisions(ledger, iter([a_member(ledger, "a", spec)]))
+    store, node = ledger.nodes.claims, decision.placements[0].node
+    claim = store.claims["default/c-a"].claim
+    other = an_allocated_claim("c-a", "d3", pool=node).status
+    ledger.upsert_resource_claim(replace(claim, status=other))
+    assert store.allocated.in_pool((DRIVER, node)) == {"d3"}
+    ledger.upsert_resource_claim(claim)
+    assert store.allocated.in_pool((DRIVER, node)) == {"d0"}

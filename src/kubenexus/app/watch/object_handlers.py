@@ -74,7 +74,7 @@ class ObjectHandlers:
 
     def on_update(self, kind: str, thing: Any) -> None:
         key, known, selected = thing.metadata.key, self._cache.of(kind), self._ledger.nodes.pods.existing_terms_version
-        if kind == "ResourceClaim" and _is_older(thing, known.get(key)):
+        if kind == "ResourceClaim" and _is_known(thing, known.get(key)):
             return
         try:
             KINDS[kind].seen(self._ledger, thing)
@@ -157,8 +157,10 @@ class ObjectHandlers:
             self._assembler.kind_changed(kind)
 
 
-def _is_older(thing: Any, known: Any) -> bool:
-    """Whether a watch event is older than what is known: our own writes are known before the watch brings them."""
+def _is_known(thing: Any, known: Any) -> bool:
+    """Whether a watch event brings nothing: our own writes are known before the watch brings them."""
     if known is None or known.metadata.uid != thing.metadata.uid:
         return False
+    if thing.metadata.resource_version == known.metadata.resource_version:
+        return bool(thing == known)
     return is_before(thing.metadata.resource_version, known.metadata.resource_version)

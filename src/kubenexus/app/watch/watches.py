@@ -107,7 +107,10 @@ class Watches:
 
     def version_of(self, resource: ApiResource) -> ApiResource:
         """Returns the version of a kind that the server has."""
-        return next((each.resource for each in self.reflectors if each.wanted == resource), resource)
+        for each in self.reflectors:
+            if each.wanted is resource:
+                return each.resource
+        return resource
 
     def pods_version(self) -> str | None:
         """Returns the resourceVersion that the watch of pods has reached, "" before its list, None without one."""

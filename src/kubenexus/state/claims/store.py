@@ -237,11 +237,14 @@ class ClaimStore:
         if old is not None and old.claim == claim:
             return
         allocation = claim.status.allocation
-        spec = self.specs.add(claim.spec)
-        fresh = StoredClaim(claim, spec, () if allocation is None else held_devices(allocation))
+        held = () if allocation is None else held_devices(allocation)
+        if old is not None and old.held == held and _is_same_claim(old.claim, claim):  # a finalizer, say
+            self.claims[meta.key] = StoredClaim(claim, old.spec, held)
+            return
+        fresh = StoredClaim(claim, self.specs.add(claim.spec), held)
         self.remove_claim(meta.key)
         self.claims[meta.key] = fresh
-        self._hold(meta.uid, fresh.held, +1)
+        self._hold(meta.uid, held, +1)
         for owner in meta.owner_references if meta.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" else ():
             if owner.controller:
                 self._extended[owner.uid] = meta.key
@@ -305,6 +308,8 @@ class ClaimStore:
             return
         pending = self.pending.get(uid)
         if pending is not None:
+            if pending.held == held:
+                return  # the same devices, now by the status: no row changes
             self._count(pending.held, -sign)
         self._count(held, sign)
 
@@ -378,6 +383,13 @@ class ClaimStore:
     def node_left(self, node: str) -> None:
         self._pools.pop(node, None)
         self._outdated.pop(node, None)
+
+
+def _is_same_claim(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether two claims are equal in all that is stored of them besides the claim itself and its devices."""
+    old, new = one.metadata, other.metadata
+    owned = old.owner_references == new.owner_references and old.annotations == new.annotations
+    return owned and old.uid == new.uid and one.spec == other.spec
 
 
 def _take_out(table: dict[Any, dict[str, PoolSlice]], key: Any, name: str) -> None:
