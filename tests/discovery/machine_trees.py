@@ -108,10 +108,12 @@ def _kfd(write: Write, cpus: int, gpus: list[str]) -> None:
         write(f"{folder}/{number}/gpu_id", 0)
         write(f"{folder}/{number}/properties", "cpu_cores_count 192\nsimd_count 0")
     for number, address in enumerate(gpus, cpus):
-        place = int(address[5:7], 16) << 8
+        # Parts of a card are its functions 0, 1, ... and share its eight dies.
+        part, parts = gpus[: number - cpus].count(address), gpus.count(address)
+        place = int(address[5:7], 16) << 8 | part
         write(f"{folder}/{number}/gpu_id", 20000 + number)
-        told = f"simd_count 1216\nvendor_id 4098\ndevice_id 29857\nlocation_id {place}\ndomain 0\nnum_xcc 8"
-        write(f"{folder}/{number}/properties", told)
+        told = f"simd_count {1216 // parts}\nvendor_id 4098\ndevice_id 29857\nlocation_id {place}\ndomain 0"
+        write(f"{folder}/{number}/properties", f"{told}\nnum_xcc {8 // parts}")
         others = [other for other in range(cpus, cpus + len(gpus)) if other != number]
         write(f"{folder}/{number}/io_links/0/properties", f"type 2\nnode_from {number}\nnode_to 0\nweight 20")
         for link, other in enumerate(others, 1):

@@ -87,9 +87,10 @@ def test_without_nvidias_library_cards_are_those_of_the_pci_tree(tmp_path: Path)
     ]
 
 
-def test_partitions_of_amds_cards_are_left_to_amds_agent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [2, 4, 8], ids=["DPX", "QPX", "CPX"])
+def test_partitions_of_amds_cards_are_left_to_amds_agent(tmp_path: Path, parts: int) -> None:
     told = description("mi300x")
-    told["kfd"]["gpus"] = [address for address in told["kfd"]["gpus"] for _ in range(2)]
+    told["kfd"]["gpus"] = [address for address in told["kfd"]["gpus"] for _ in range(parts)]
     machine = read_machine(make_tree(tmp_path, told))
     assert [each.divided for each in machine.gpus] == [True] * 8
     patch = node_patch(machine)
@@ -98,14 +99,54 @@ def test_partitions_of_amds_cards_are_left_to_amds_agent(tmp_path: Path) -> None
     assert topology_object(machine, "n") is None
 
 
-def test_cards_that_are_not_in_the_order_of_their_numa_nodes_keep_these() -> None:
-    """A DGX A100 with four NUMA nodes for each socket."""
-    places = [3, 3, 1, 1, 7, 7, 5, 5]
+@pytest.mark.parametrize(
+    ("zones", "places"),
+    [
+        pytest.param(8, [3, 3, 1, 1, 7, 7, 5, 5], id="a DGX A100 with four NUMA nodes for each socket"),
+        pytest.param(6, [0, 0, 2, 2, 3, 3, 5, 5], id="B200s at a NUMA node for each PCIe root, two without GPUs"),
+    ],
+)
+def test_cards_keep_the_numa_nodes_of_their_machine(zones: int, places: list[int]) -> None:
     cards = tuple(Gpu(f"0000:{each:02x}:00.0", "nvidia", "A100", numa=numa) for each, numa in enumerate(places))
-    machine = discovery.Machine(tuple(NumaNode(each, (each,), 2**30) for each in range(8)), 2, cards)
+    machine = discovery.Machine(tuple(NumaNode(each, (each,), 2**30) for each in range(zones)), 2, cards)
     offered = {"nvidia.com/gpu": "8"}
-    ledger = ledger_of("a100", node_patch(machine), topology_object(machine, "a100", "u"), offered)
-    assert [each.numa for each in ledger.devices_of("a100").devices] == places
+    ledger = ledger_of("n", node_patch(machine), topology_object(machine, "n", "u"), offered)
+    assert [each.numa for each in ledger.devices_of("n").devices] == places
+
+
+@pytest.mark.parametrize(
+    ("sockets", "zones"),
+    [
+        pytest.param(1, 9, id="a GH200"),
+        pytest.param(4, 36, id="four GH200 in one machine"),
+        pytest.param(2, 2, id="a GB200 whose driver keeps the memory of its GPUs"),
+    ],
+)
+@pytest.mark.parametrize("numa_node", ["memory", "none"])
+def test_numa_nodes_that_are_the_memory_of_gpus_are_not_counted(
+    tmp_path: Path, sockets: int, zones: int, numa_node: str
+) -> None:
+    """The kernel names a NUMA node of a GPU, or none; nvidia-smi prints one without CPUs as its "GPU NUMA ID"."""
+    cpus = [f"{72 * each}-{72 * each + 71}" for each in range(sockets)]
+    told: dict[str, Any] = {
+        "online": f"0-{zones - 1}",
+        "numa": {str(each): (cpus[each], 2**20, " ".join(["10"] * zones)) for each in range(sockets)},
+        "memory_only": {str(each): 0 for each in range(sockets, zones)},
+        "siblings": {str(72 * each): str(72 * each) for each in range(sockets)},
+        "pci": {
+            f"pci000{each}:00/000{each}:00:00.0/000{each}:01:00.0": "10de 2342 030200 -1" for each in range(sockets)
+        },
+    }
+    root = make_tree(tmp_path, told)
+    for each in range(sockets):
+        device = root / f"sys/bus/pci/devices/000{each}:01:00.0"
+        (device / "local_cpulist").write_text(cpus[each])
+        if numa_node == "memory" and zones > sockets:
+            (device / "numa_node").write_text(str(sockets + 8 * each))
+    machine = read_machine(root)
+    assert [node.id for node in machine.numa_nodes] == list(range(sockets))
+    assert [gpu.numa for gpu in machine.gpus] == list(range(sockets))
+    assert node_patch(machine).labels["numa.kubenexus.io/node-count"] == str(sockets)
 
 
 def a_running_pod(number: int, gpus: int, cpus: int) -> dict[str, Any]:

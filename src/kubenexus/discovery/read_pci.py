@@ -53,13 +53,19 @@ def _bridges(files: HostFiles, address: str) -> tuple[str, ...]:
 
 
 def numa_of(files: HostFiles, address: str, bridges: Sequence[str], numa_nodes: Sequence[NumaNode]) -> int:
-    """Returns the NUMA node of a device, or of the nearest bridge that has one, or the one whose CPUs are local."""
+    """Returns the NUMA node of a device, or of the nearest bridge that has one, or the one whose CPUs are local.
+
+    A NUMA node without CPUs, such as the memory of a GPU, counts only where nothing names one with CPUs."""
+    with_cpus = {node.id for node in numa_nodes}
+    named = []
     for each in (address, *(bridge for bridge in reversed(bridges) if ADDRESS.fullmatch(bridge))):
         number = files.number(f"{DEVICES}/{each}/numa_node", -1, _MAX_NUMA)
         if number is not None and number >= 0:
-            return number
+            named.append(number)
+            if number in with_cpus:
+                return number
     local = set(files.cpus(f"{DEVICES}/{address}/local_cpulist"))
     near = [node.id for node in numa_nodes if local and local.issubset(node.cpus)]
     if len(numa_nodes) == 1:
         return numa_nodes[0].id
-    return near[0] if near else UNKNOWN
+    return (near or named or [UNKNOWN])[0]
