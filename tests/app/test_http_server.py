@@ -181,7 +181,7 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
             taken.bind((LOCAL, 0))
             taken.listen()
             port = taken.getsockname()[1]
-            with pytest.raises(KubeNexusError, match=f"cannot listen on {LOCAL}:{port}: .*in use"):
+            with pytest.raises(KubeNexusError, match=f"cannot listen on {LOCAL}:{port}: address already in use; end "):
                 await House().server.start_health(LOCAL, port)
 
     asyncio.run(again())

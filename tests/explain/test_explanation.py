@@ -58,7 +58,7 @@ def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> N
     result = run(tmp_path, items, "web/a")
     assert result.exit_code == 2
     assert "WHY      0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable." in result.output
-    assert "NEAREST  full: Insufficient cpu; lacks 500 milli-cpu" in result.output
+    assert "NEAREST  full: Insufficient cpu; lacks 500m cpu" in result.output
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,15 @@ def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> N
             "pod a does not exist in namespace default: DUMP has no pod of that namespace; did you mean web/a?",
             id="without a namespace it is in default, as with kubectl",
         ),
+        pytest.param(
+            "web/trian-0",
+            "pod trian-0 does not exist in namespace web of DUMP; did you mean train-0?",
+            id="similar names of its namespace are told",
+        ),
     ],
 )
 def test_a_pod_that_does_not_exist(tmp_path: Path, key: str, said: str) -> None:
-    result = run(tmp_path, [node("one"), pod("a", "1")], key)
+    result = run(tmp_path, [node("one"), pod("a", "1"), pod("train-0", "1"), pod("train-1", "1")], key)
     assert result.exit_code == 1
     assert result.output.replace(str(tmp_path / "dump.json"), "DUMP") == f"Error: {said}\n"
 

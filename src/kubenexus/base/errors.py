@@ -1,5 +1,8 @@
 """The exceptions of this program. They mean a bug, bad input or a network failure; "does not fit" is a Verdict."""
 
+import errno
+import os
+
 
 class KubeNexusError(Exception):
     """The base class of all exceptions that this program raises on purpose."""
@@ -34,3 +37,11 @@ def truncated(text: str) -> str:
 def described(error: Exception) -> str:
     """Returns the type of an exception and its text, truncated."""
     return f"{type(error).__name__}: {truncated(str(error))}"
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> str:
+    """Returns the message for a port that cannot be opened. asyncio's own text repeats the address."""
+    told = os.strerror(error.errno).lower() if error.errno else str(error)
+    if error.errno == errno.EADDRINUSE:
+        told += "; end the process that has this port, or choose another one"
+    return f"cannot listen on {host}:{port}: {told}"

@@ -20,7 +20,7 @@ from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.explain.cluster_dump import ClusterDump
 from kubenexus.explain.cluster_tables import WAITS
 from kubenexus.explain.explanation import gate_reason
-from kubenexus.explain.find_pod import Target, find_pod
+from kubenexus.explain.find_pod import Target, look_up
 from kubenexus.explain.gather_job import waiting_jobs
 from kubenexus.explain.text_table import text_table
 from kubenexus.explain.what_if import waiting_pods
@@ -56,11 +56,11 @@ def dump_queue(
 def find_key(query: EtaQuery, pods: Mapping[str, Pod]) -> str:
     """Returns the key of the pod that a reader means. Raises RequestProblem."""
     namespace = query.page.namespace
-    try:
-        return find_pod(Target(query.kind.lower(), "", query.name), namespace, pods, "the cluster").key
-    except KubeNexusError:  # its message may name pods of other namespaces
+    pod = look_up(Target(query.kind.lower(), "", query.name), namespace, pods)
+    if pod is None:  # no similar names: the reader may not see them
         what = query.kind or "pod or job"
-        raise not_found(f"{what} {query.name} does not exist in namespace {namespace}") from None
+        raise not_found(f"{what} {query.name} does not exist in namespace {namespace}")
+    return pod.key
 
 
 def eta_page(

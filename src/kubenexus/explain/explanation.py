@@ -369,7 +369,7 @@ def _refused(decision: Decision) -> list[str]:
         lines.append(f"BY       {', '.join(diagnosis.refused_by)}")
     nearest = diagnosis.nearest
     if nearest is not None:
-        lacking = ", ".join(f"{s.lacking} {_unit(s.resource)}" for s in nearest.shortages)
+        lacking = ", ".join(each.text() for each in nearest.shortages)
         lines.append(
             f"NEAREST  {nearest.node}: {', '.join(nearest.reasons)}" + (f"; lacks {lacking}" if lacking else "")
         )
@@ -392,7 +392,3 @@ def _certified(gang_diagnosis: GangDiagnosis) -> list[str]:
     if gang_diagnosis.node_need:
         lines.append(f"MEMBERS  {gang_diagnosis.node_need}")
     return lines
-
-
-def _unit(resource: str) -> str:
-    return {"cpu": "milli-cpu", "memory": "bytes of memory"}.get(resource, resource)

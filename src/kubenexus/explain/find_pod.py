@@ -1,6 +1,8 @@
 """Finds the pod that a user means: by its own name, that of its gang, or that of an object that made it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Final
 
 import msgspec
 
@@ -11,6 +13,7 @@ from kubenexus.state.pods import is_finished
 
 PODS = ("pod", "pods", "po")
 GANGS = ("gang", "podgroup", "workload")
+MAX_COMPARED: Final = 5000  # names that a misspelt one is compared with: 0.2 s
 # Labels in which controllers write the name of the object that a user made, where an owner stands between.
 _NAMES = (
     "jobset.sigs.k8s.io/jobset-name",
@@ -51,15 +54,21 @@ def without_namespace(name: str) -> Target:
 
 
 def find_pod(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> Pod:
-    """Returns the pod; of several, the first one that waits. Raises KubeNexusError if there is none."""
+    """Returns the pod as `look_up` does. Raises KubeNexusError, which names similar ones, if there is none."""
+    found = look_up(target, namespace, pods)
+    if found is None:
+        raise KubeNexusError(_missing(target, namespace, pods, source))
+    return found
+
+
+def look_up(target: Target, namespace: str, pods: Mapping[str, Pod]) -> Pod | None:
+    """Returns the pod; of several, the first one that waits."""
     if target.kind in ("", *PODS):
         found = pods.get(f"{namespace}/{target.name}")
         if found is not None:
             return found
     members = [] if target.kind in PODS else list(_members(target, namespace, pods.values()))
-    if members:
-        return min(members, key=lambda pod: (bool(pod.spec.node_name), is_finished(pod), pod.key))
-    raise KubeNexusError(_missing(target, namespace, pods, source))
+    return min(members, key=lambda pod: (bool(pod.spec.node_name), is_finished(pod), pod.key), default=None)
 
 
 def _members(target: Target, namespace: str, pods: Iterable[Pod]) -> Iterable[Pod]:
@@ -101,12 +110,28 @@ def made_by(pod: Pod) -> tuple[str, str]:
 
 
 def _missing(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> str:
-    """Returns the message for a pod that is not there: whether its namespace is, and pods of that name."""
+    """Returns the message for a pod that is not there: whether its namespace is, and what it may have been."""
     what = "pod" if target.kind in PODS else target.kind or "pod or job"
     told = f"{what} {target.name} does not exist in namespace {namespace}"
-    if any(key.startswith(f"{namespace}/") for key in pods):
-        told += f" of {source}"
-    else:
-        told += f": {source} has no pod of that namespace"
-    near = ", ".join(sorted(key for key in pods if key.endswith(f"/{target.name}"))[:3])
-    return told + (f"; did you mean {near}?" if near else "")
+    here = [pod for pod in pods.values() if pod.metadata.namespace == namespace]
+    told += f" of {source}" if here else f": {source} has no pod of that namespace"
+    near = sorted(key for key in pods if key.endswith(f"/{target.name}"))[:3] or _similar(target, here)
+    return told + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def _similar(target: Target, pods: Iterable[Pod]) -> list[str]:
+    """Returns pods, or what made them, whose names are nearly the same."""
+    names = dict.fromkeys(pod.metadata.name for pod in pods) if target.kind in ("", *PODS) else {}
+    if target.kind not in PODS:
+        names |= dict.fromkeys(name for pod in pods for name in _names_of(pod))
+    return get_close_matches(target.name, list(names)[:MAX_COMPARED], 3, 0.8)
+
+
+def _names_of(pod: Pod) -> Iterator[str]:
+    yield made_by(pod)[1]
+    try:
+        gang = declared_gang(pod)
+    except Malformed:
+        return
+    if gang is not None:
+        yield gang.display_name.rpartition("/")[2]

@@ -27,7 +27,7 @@ from kubenexus.explain.cluster_map import MapSource, cluster_map
 from kubenexus.explain.counterfactual.suggest import Counterfactuals, render_counterfactuals
 from kubenexus.explain.eta_report import eta_page, find_key
 from kubenexus.explain.explanation import Explanation, explain
-from kubenexus.explain.find_pod import Target, find_pod
+from kubenexus.explain.find_pod import Target, look_up
 from kubenexus.explain.gang_report import GangPod, gang_documents, gang_page
 from kubenexus.explain.manifest_pods import Manifest, read_manifest
 from kubenexus.explain.node_devices import NodeDeviceReport, device_reports
@@ -73,11 +73,10 @@ class LiveAnswers:
 
     def explain(self, scheduler: "Scheduler", query: ExplainQuery, now: float) -> bytes:
         pods = known_pods(scheduler)
-        try:
-            pod = find_pod(Target(query.kind.lower(), "", query.name), query.namespace, pods, "the cluster")
-        except KubeNexusError:  # its message may name pods of other namespaces
+        pod = look_up(Target(query.kind.lower(), "", query.name), query.namespace, pods)
+        if pod is None:  # no similar names: the reader may not see them
             what = query.kind or "pod or job"
-            raise not_found(f"{what} {query.name} does not exist in namespace {query.namespace}") from None
+            raise not_found(f"{what} {query.name} does not exist in namespace {query.namespace}")
         planner, gangs = _profile(scheduler, pod)
         found = explain(
             pod,

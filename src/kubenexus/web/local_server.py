@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kubenexus.app.http.api.request_problem import RequestProblem
 from kubenexus.app.http.headers import HEADERS
-from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.errors import KubeNexusError, cannot_listen
 from kubenexus.web.local_guard import LocalGuard
 from kubenexus.web.page_routes import ROOT, PageRoutes, PageSettings, Report
 
@@ -56,7 +56,7 @@ class LocalServer:
             await web.TCPSite(runner, LOOPBACK, port).start()
         except OSError as error:
             await runner.cleanup()
-            raise KubeNexusError(f"cannot listen on {LOOPBACK}:{port}: {error.strerror or error}") from error
+            raise KubeNexusError(cannot_listen(LOOPBACK, port, error)) from error
         found = int(runner.addresses[0][1])
         self._guard = LocalGuard(self._token, found, self._report_root)
         return f"http://{LOOPBACK}:{found}{ROOT}#token={self._token}"

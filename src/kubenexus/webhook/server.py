@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from kubenexus.app.http import health
-from kubenexus.base.errors import KubeNexusError, Malformed, described
+from kubenexus.base.errors import KubeNexusError, Malformed, cannot_listen, described
 from kubenexus.observe import logs
 from kubenexus.webhook.admission import (
     ALLOWED,
@@ -80,7 +80,7 @@ class WebhookServer:
             await web.TCPSite(runner, host, port, ssl_context=context).start()
         except OSError as error:
             await runner.cleanup()
-            raise KubeNexusError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+            raise KubeNexusError(cannot_listen(host, port, error)) from error
         return int(runner.addresses[0][1])
 
     async def stop(self) -> None:

@@ -18,7 +18,7 @@ from kubenexus.app.http.authorization import AuthFailure, RequestAuthorizer, use
 from kubenexus.app.http.headers import HEADERS
 from kubenexus.app.http.health import Checks, Warnings
 from kubenexus.base.clock import Clock
-from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.errors import KubeNexusError, cannot_listen
 from kubenexus.config.v1 import SCHEDULER, KubeSchedulerConfiguration
 
 PLACES: Final = ("livez", "readyz", "healthz")
@@ -82,7 +82,7 @@ class HttpServer:
             await web.TCPSite(runner, host, port, ssl_context=tls).start()
         except OSError as error:
             await runner.cleanup()
-            raise KubeNexusError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+            raise KubeNexusError(cannot_listen(host, port, error)) from error
         self._runners.append(runner)
         return int(runner.addresses[0][1])
 

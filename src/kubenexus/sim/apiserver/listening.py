@@ -11,7 +11,7 @@ import ssl
 from http import HTTPStatus
 from typing import Final, cast
 
-from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.errors import KubeNexusError, cannot_listen
 from kubenexus.sim.apiserver.http_types import Request, Response
 from kubenexus.sim.apiserver.requests import RequestReader, Wrong
 from kubenexus.sim.apiserver.server import ApiServer
@@ -198,5 +198,5 @@ async def listen(server: ApiServer, host: str, port: int, tls: ssl.SSLContext | 
     try:
         opened = await loop.create_server(lambda: ServerConnection(server, peers), host, port, ssl=tls, backlog=1024)
     except OSError as error:
-        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        raise CannotListen(cannot_listen(host, port, error)) from None
     return Listener(opened, peers)
