@@ -43,7 +43,7 @@ def test_f16_a_delayed_watch_is_waited_for(last: bytes) -> None:
         async with following([page(version=10), page(version=42)], [delayed]) as it:
             await it.until(lambda: it.reflector.watching)
             fence = asyncio.ensure_future(it.reflector.wait_until_current(patience=5.0))
-            await wait_until(lambda: it.reflector._waiting)
+            await wait_until(lambda: len(it.reflector._waiters))
             await yield_to_loop()
             assert not fence.done(), "the bind of another leader has not been seen yet"
             go.set()

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 MADE_HERE = {"build", "dist", "__pycache__"}
 GIT = ".git"  # a file in a linked worktree
 MODULES = sorted((ROOT / "src").rglob("*.py"))
+MAX_LINES = 400
 
 # Written in two parts, so that this file does not find itself.
 REGISTRIES = re.compile("|".join(["py" + r"pi\.", "python" + "hosted", "proxy" + r"\.golang", "npm" + "js"]))
@@ -42,6 +43,12 @@ def test_every_module_begins_with_a_docstring_that_gives_the_reason_for_it() -> 
         if not module.read_text(encoding="utf-8").startswith('"""')
     ]
     assert without == []
+
+
+def test_no_module_has_more_than_400_lines() -> None:
+    """A longer one has two ideas: give the second one a module of its own."""
+    lengths = {str(path.relative_to(ROOT / "src")): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
 def test_no_file_names_a_machine_a_registry_or_a_folder_beside_the_repository() -> None:

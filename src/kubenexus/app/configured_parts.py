@@ -33,6 +33,13 @@ def make_ledger(configuration: Configuration, recorder: FlightRecorder | None = 
     return ledger
 
 
+def make_planners(
+    configuration: Configuration, plugins: Mapping[str, Factory], gangs: Mapping[str, GangSettings]
+) -> dict[str, Planner]:
+    """Returns the planner of each profile, by its name."""
+    return {each.name: make_planner(each, plugins, gangs[each.name], configuration) for each in configuration.profiles}
+
+
 def make_planner(
     profile: Profile, plugins: Mapping[str, Factory], gangs: GangSettings, configuration: Configuration
 ) -> Planner:

@@ -1,12 +1,15 @@
-"""What the queue needs of a profile: how its jobs are signed, and which events may help them."""
+"""Makes the scheduling queue, and its view of each profile: how jobs are signed, and which events may help them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubenexus.api.core import Pod
 from kubenexus.api.keys.gang import KUEUE_WORKLOAD
 from kubenexus.api.keys.tenant import TIERS
 from kubenexus.api.runtimes import runtime_class
-from kubenexus.config.tenant_settings import TenantSettings
+from kubenexus.base.clock import Clock
+from kubenexus.config import Configuration
+from kubenexus.config.queue_settings import usage_half_life
+from kubenexus.config.tenant_settings import TenantSettings, tenant_settings
 from kubenexus.framework import pod_limits
 from kubenexus.framework.aging import Aging
 from kubenexus.framework.extension_points import PreEnqueue
@@ -15,8 +18,11 @@ from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
 from kubenexus.plan.reserved_capacity import own_reservations
+from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.queues.queue_tree import QueueTree
 
 # Events for refusals that are no plugin's: of gangs as a whole, by a reservation, by the limits of a pod or a queue.
 _ALSO = {
@@ -25,6 +31,33 @@ _ALSO = {
     **pod_limits.EVENTS_TO_REGISTER,
     **tier_limits.EVENTS_TO_REGISTER,
 }
+
+
+def make_queue_profiles(
+    configuration: Configuration,
+    planners: Mapping[str, Planner],
+    aging: Mapping[str, Aging | None],
+    ledger: Ledger,
+    node_backoff: NodeBackoff,
+    gates: Iterable[PreEnqueue],
+) -> dict[str, QueueProfile]:
+    """Returns the queue's view of each profile, by name."""
+    gates = tuple(gates)
+    tenants = {name: tenant_settings(configuration.args[name], name) for name in planners}
+    return {
+        name: queue_profile(planner, ledger, node_backoff, aging[name], tenants[name], gates)
+        for name, planner in planners.items()
+    }
+
+
+def make_queue(
+    configuration: Configuration, profiles: Mapping[str, QueueProfile], queues: QueueTree, clock: Clock
+) -> SchedulingQueue:
+    """Makes the scheduling queue. Jobs of no profile are signed by the first one."""
+    document = configuration.document
+    policy = BackoffPolicy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
+    with_default = {**profiles, "": next(iter(profiles.values()))}
+    return SchedulingQueue(with_default, clock, policy, queues, usage_half_life(configuration.args))
 
 
 def queue_profile(

@@ -19,7 +19,7 @@ from kubenexus.app.binding.bind_results import BindResultHandler
 from kubenexus.app.binding.bind_verifier import BindVerifier
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.binding.send_checks import send_checks
-from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planner, volume_timeouts
+from kubenexus.app.configured_parts import claim_timeouts, make_ledger, make_planners, volume_timeouts
 from kubenexus.app.contained_task import contained
 from kubenexus.app.dependencies.lookups import DependencyLookups
 from kubenexus.app.election.slow_jobs import SlowJob
@@ -33,7 +33,7 @@ from kubenexus.app.ledger_auditor import LedgerAuditor
 from kubenexus.app.preemption.executor import PreemptionExecutor
 from kubenexus.app.preemption.policies import profile_rules
 from kubenexus.app.provisioning.provisioning_requests import provisioning_requests
-from kubenexus.app.queue_profiles import queue_profile
+from kubenexus.app.queue_profiles import make_queue, make_queue_profiles
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.expected_starts import expected_start_reporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, RESERVATION_STATUS, MeteredApi
@@ -64,9 +64,7 @@ from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
 from kubenexus.config.kueue_settings import kueue_settings
 from kubenexus.config.preemption_settings import gang_preemption_settings
-from kubenexus.config.queue_settings import usage_half_life
 from kubenexus.config.reservation_settings import reservation_settings
-from kubenexus.config.tenant_settings import tenant_settings
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Factory
@@ -76,13 +74,11 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.demand_learner import DemandLearner
 from kubenexus.plan.node_backoff import NodeBackoff
-from kubenexus.queue.backoff_policy import BackoffPolicy
-from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
+from kubenexus.queue.gangs.bound_members import BoundMember
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.job_dependencies import JobDependencies
-from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 log = logs.get("scheduler")
 
@@ -104,7 +100,7 @@ class Scheduler:
     """All parts of the scheduler. `guard` decides whether a write may start. A standby runs the watches long before the
     scheduling loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - the wiring
         self,
         configuration: Configuration,
         plugins: Mapping[str, Factory],
@@ -115,28 +111,35 @@ class Scheduler:
         guard: WriteGuard | None = None,
         options: SchedulerOptions | None = None,
     ) -> None:
-        self._options, self.guard = options or SchedulerOptions(), guard or AlwaysWritable()
-        options = self._options
+        self._options = options = options or SchedulerOptions()
+        self.guard = guard or AlwaysWritable()
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.wakeup = Metrics(), Wakeup()
         self.watches = Watches(api, clock, rng, self.wakeup)
-        # State, profiles and the queue.
+        # The ledger, the planners, and the jobs that wait.
         self.ledger, self.cache = make_ledger(configuration, options.loop.recorder), ObjectCache()
         self.recent_binds = RecentBinds(self.ledger, clock)
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
-        self.planners = {
-            each.name: make_planner(each, plugins, self.gangs[each.name], configuration)
-            for each in configuration.profiles
-        }
+        self.planners = make_planners(configuration, plugins, self.gangs)
         self.node_backoff, self.dependencies = NodeBackoff(clock), JobDependencies(clock)
-        self.queue = self._make_queue(configuration)
+        self._profiles = make_queue_profiles(
+            configuration,
+            self.planners,
+            {name: gangs.aging for name, gangs in self.gangs.items()},
+            self.ledger,
+            self.node_backoff,
+            (self.dependencies,),
+        )
+        self.queue = make_queue(configuration, self._profiles, self.ledger.queues, clock)
         self.registry = GangRegistry()
         self.waiting = WaitingPods(self.queue, self.registry, self.ledger.pods)
-        # Reports: events, conditions, PodGroups.
+        # Reports: events, and the conditions of pods and PodGroups.
         self.recorder = EventRecorder(clock, options.host, rng, stalled=stalled_writes(clock, "events"))
         self.status_patcher = self._make_status_patcher()
         self.pod_group_reporter = self._make_pod_group_reporter()
-        self.completion_markers = self._make_completion_markers()
+        self.completion_markers = CompletionMarkers(
+            self._metered(POD_STATUS), self.guard, self.registry, clock, stalled_writes(clock, "pod status")
+        )
         self.pod_reporter = PodReporter(
             self.queue, self.recorder, self.status_patcher, self.pod_group_reporter, self.waiting, clock
         )
@@ -152,7 +155,7 @@ class Scheduler:
             default_topology=self._default_topology,
             profiles=frozenset(self.planners),
         )
-        # Watch events to the ledger and the queue.
+        # Watch events reach the ledger and the queue.
         self.volumes, self.claims = self._make_volumes(configuration), self._make_claims(configuration)
         self.tenant_usage = TenantUsage(self.ledger, clock)
         self.handlers = EventHandlers(
@@ -175,7 +178,7 @@ class Scheduler:
         )
         for each in options.watched:
             self.watches.add(each, self.handlers)
-        # Binds and what follows them.
+        # Decisions become binds, and their results are applied.
         self.bind_results = BindResultHandler(
             self.ledger,
             self.queue,
@@ -211,7 +214,7 @@ class Scheduler:
             clock=clock,
             wakeup=self.wakeup,
         )
-        # Reservations.
+        # Capacity is kept: for the first gang in the queue, and for ResourceReservations.
         settings = reservation_settings(configuration.args)
         patience = {name: gangs.reservation_seconds for name, gangs in self.gangs.items()}
         gang_reservations = GangReservations(
@@ -223,7 +226,7 @@ class Scheduler:
         )
         drivers = DriverReservations(self.ledger, self.resource_reservations, settings, clock)
         self.own_reservations = self._make_own_reservations(gang_reservations, drivers, writes=settings.write_objects)
-        # Decisions.
+        # The loop: pops a job, decides, commits, submits the binds.
         self.loop = SchedulingLoop(
             self.ledger,
             self.queue,
@@ -246,12 +249,12 @@ class Scheduler:
             options=options.loop,
             on_refused=self._on_refused,
         )
-        self.ledger_auditor, self.admission_checks, self.provisioning, self.expected_starts = (
-            LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup),
-            admission_check_controller(kueue_settings(configuration.args), GuardedApi(api, self.guard), self, clock),
-            provisioning_requests(GuardedApi(api, self.guard), self, clock),
-            expected_start_reporter(self, clock, enabled=self._options.expected_starts),
-        )
+        # Beside the loop: jobs are placed without these.
+        guarded = GuardedApi(api, self.guard)
+        self.ledger_auditor = LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup)
+        self.admission_checks = admission_check_controller(kueue_settings(configuration.args), guarded, self, clock)
+        self.provisioning = provisioning_requests(guarded, self, clock)
+        self.expected_starts = expected_start_reporter(self, clock, enabled=options.expected_starts)
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -309,38 +312,16 @@ class Scheduler:
 
     # --- construction ---------------------------------------------------------------------------------------------
 
-    def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
-        document = configuration.document
-        policy = BackoffPolicy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
-        profiles = self._profiles = {
-            name: queue_profile(
-                planner,
-                self.ledger,
-                self.node_backoff,
-                self.gangs[name].aging,
-                tenant_settings(configuration.args[name], name),
-                (self.dependencies,),
-            )
-            for name, planner in self.planners.items()
-        }
-        queues, half_life = self.ledger.queues, usage_half_life(configuration.args)
-        return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy, queues, half_life)
-
     def _make_status_patcher(self) -> StatusPatcher[Pod]:
         def failed(pod: Pod, why: str) -> None:
             log.error("Failed to update pod status", err=why, pod=pod)
             self.pod_reporter.on_patch_failed(pod)
 
-        def dropped(pod: Pod) -> None:
-            """The pod is being tried. It may be refused again, with the same words."""
+        def dropped(pod: Pod) -> None:  # it is being tried, and may be refused again with the same words
             self.pod_reporter.on_patch_failed(pod)
 
         api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
         return StatusPatcher(api, self.guard, self.waiting.is_waiting, failed, stalled, dropped=dropped)
-
-    def _make_completion_markers(self) -> CompletionMarkers:
-        api, stalled = self._metered(POD_STATUS), stalled_writes(self._clock, "pod status")
-        return CompletionMarkers(api, self.guard, self.registry, self._clock, stalled)
 
     def _make_assembly_reporter(self) -> AssemblyReporter:
         return AssemblyReporter(
@@ -399,12 +380,9 @@ class Scheduler:
         def deadline(member: BoundMember) -> float:
             return self.gangs[member.pod.spec.scheduler_name].deadline
 
-        def incomplete() -> list[IncompleteGang]:
-            return list(self.assembler.incomplete.values())
-
         return StaleGangEvictor(
             GuardedApi(self.api, self.guard),
-            incomplete,
+            lambda: list(self.assembler.incomplete.values()),
             deadline,
             self.replacement_holds,
             recorder=self.recorder,

@@ -24,6 +24,7 @@ from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.list_pages import ListPages
 from kubenexus.client.verbs import list_call, reaching, watch_path
+from kubenexus.client.version_waiters import VersionWaiters
 from kubenexus.client.watch_backoff import WatchBackoff, may_retry
 from kubenexus.client.watch_events import (
     MAX_WORK,
@@ -78,7 +79,7 @@ class Reflector:
         self._stream: LineStream | None = None
         self._group, self._failing = group or SingleWatch(), False
         self._moment = ""  # the server's version when it answered again
-        self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
+        self._waiters = VersionWaiters()
         self._reported_problem: WatchProblem | None = None
         self._latest = ""  # the version of the last list or watch, kept while a new list is under way
         self._unsure = False  # the last watch broke or sent nothing: the server may have been restored from a backup
@@ -172,12 +173,11 @@ class Reflector:
                 return
             raise
         moment = decode_list(raw, self._kind).resource_version
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         rewound = before(moment, version)
-        self._waiting.append(("" if rewound else moment, begun, done))  # "" is never reached: a list is needed
+        done = self._waiters.add("" if rewound else moment, begun)  # "" is never reached: a list is needed
         if rewound:
             self.relist()
-        self._reached(0)
+        self._waiters.reached(self.version)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await asyncio.shield(done)
@@ -230,7 +230,7 @@ class Reflector:
         self._note_answer()
         self._goes_on()
         self._regain()
-        self._reached(number)
+        self._waiters.reached(self.version, number)
 
     # A watch.
 
@@ -306,7 +306,7 @@ class Reflector:
         self._note_answer()
         if version_at_least(self.version, self._moment):
             self._regain()
-        self._reached(0)
+        self._waiters.reached(self.version)
 
     # Failures, and how long to wait.
 
@@ -345,7 +345,7 @@ class Reflector:
             self._handler.list_finished()
         self.synced, self.served = True, False
         self._note(trouble)
-        self._reached(self._begun)
+        self._waiters.reached(self.version, self._begun)
         return self._backoff.not_served()
 
     def _surprising(self) -> bool:
@@ -389,13 +389,6 @@ class Reflector:
         if self._reported_problem is not None:
             self._reported_problem = None
             self._handler.problem_changed(WatchProblem(self.resource))
-
-    def _reached(self, number: int) -> None:
-        """Wakes callers that wait for a version that is reached, or for a list (`number`) begun after their call."""
-        for moment, begun, done in self._waiting:
-            if not done.done() and (number > begun or version_at_least(self.version, moment)):
-                done.set_result(None)
-        self._waiting = [each for each in self._waiting if not each[2].done()]
 
 
 def _too_large(error: ApiError) -> bool:

@@ -126,7 +126,8 @@ class Ledger(KeptCapacity):
             footprint = footprint_of(pod) if at else None
         except Exception as error:
             dirty |= self.block_unreadable_pod(key, node)
-            raise _as_malformed(error).within(subject=f"Pod {truncated_key(key)}") from None
+            malformed = error if isinstance(error, Malformed) else Malformed(described(error))
+            raise malformed.within(subject=f"Pod {truncated_key(key)}") from None
         fresh, unread = None, ""
         if footprint is not None:
             stage = PodStage.BOUND if node else PodStage.NOMINATED
@@ -227,11 +228,10 @@ class Ledger(KeptCapacity):
         """Recounts the row of `node` and returns the wrong counters; if there are any, corrects the row and records it
         as changed. Called by `app.ledger_auditor`, never within a transaction: trial placements count on rows but are
         in no record of the ledger."""
-        row = self.nodes.row_of.get(node.metadata.name)
+        name, offers = node.metadata.name, allocatable(node)
+        row = self.nodes.row_of.get(name)
         if row is None:
             return []
-        offers = allocatable(node)
-        name = node.metadata.name
         found = miscounts(self.nodes, row, offers, [*self._pods_by_node.on(name), *self.reservations.on(name)])
         if found:
             self.nodes.resources.reset_allocatable(row, offers)
@@ -398,7 +398,3 @@ class Ledger(KeptCapacity):
             return set()
         self.nodes.set_blocked(row, node in self._blocked_nodes)
         return {row}
-
-
-def _as_malformed(error: Exception) -> Malformed:
-    return error if isinstance(error, Malformed) else Malformed(described(error))

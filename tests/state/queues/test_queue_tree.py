@@ -3,8 +3,8 @@
 import pytest
 
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.queues.linked_queues import MAX_DEPTH
 from kubenexus.state.queues.queue_node import BORROWING, GUARANTEED, WITHOUT_WEIGHT, QueueNode, Share
-from kubenexus.state.queues.queue_tree import MAX_DEPTH
 from kubenexus.testing.builders import a_node, a_pod
 from tests.state.queues.queue_objects import a_queue, added_up, used
 

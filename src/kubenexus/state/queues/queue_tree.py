@@ -18,14 +18,13 @@ from kubenexus.api.resource_names import PODS, Amounts
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.queues.limits import ReachedLimit, reached, reached_with_held
+from kubenexus.state.queues.linked_queues import ROOT, link_queues
 from kubenexus.state.queues.namespace_queues import NamespaceQueues
 from kubenexus.state.queues.queue_node import QueueNode
 from kubenexus.state.queues.tier_usage import TierUsage
 
-MAX_DEPTH: Final = 8  # queues above one another
 MAX_QUEUES: Final = 10_000
 _ONE_POD: Final = (PODS, 1)
-ROOT: Final = ""  # the name of the node above all queues, which is no queue itself
 
 
 class QueueTree:
@@ -294,15 +293,9 @@ class QueueTree:
         """Builds the tree from the settings, and the sums of queues from those of namespaces."""
         left_out = self._map.set_queues(self._settings.values())
         self._warnings = {f"Queue {name}": "its namespaceSelector does not count: too many queues" for name in left_out}
-        self.root = QueueNode(ROOT)
-        before, self._queues = self._queues, {}
-        for name in (*self._settings, DEFAULT_QUEUE):
-            self._queues[name] = _reset(before.get(name) or QueueNode(name), self._settings.get(name))
-        for name in before.keys() - self._queues.keys():
-            _reset(before[name], None)  # jobs may still wait for its limits
-        for node in self._queues.values():
-            self._attach(node)
-        self._sum_guarantees()
+        linked = link_queues(self._settings, self._queues)
+        self.root, self._queues = linked.root, linked.queues
+        self._warnings |= linked.warnings
         self._keeps = any(settings.kept for settings in self._settings.values())
         self._count_tiers({name for settings in self._settings.values() for name in settings.tier_resources})
         for namespace in self._namespaces.values():
@@ -310,7 +303,7 @@ class QueueTree:
             for above in () if namespace.parent is None else namespace.parent.path():
                 above.add(tuple(namespace.used.items()), +1)
         if self._keeps:
-            for node in reversed(self._by_depth()):
+            for node in reversed(linked.ordered):
                 node.hold()
         self.version += 1
         self.changed.clear()
@@ -327,41 +320,6 @@ class QueueTree:
         for record in self._pods.values() if names else ():
             amounts = self._tiers.count(record.node, record.namespace, (*record.footprint.amounts, _ONE_POD), +1)
             self._namespaces[record.namespace].add(amounts, +1)
-
-    def _attach(self, node: QueueNode) -> None:
-        """Puts a queue below its parent; below the root if that does not exist, or is below the queue itself."""
-        settings = self._settings.get(node.name)
-        name, problem = "" if settings is None else settings.parent, ""
-        if name and name not in self._settings:
-            name, problem = "", f"its parent {name} does not exist"
-        depth, above = 1, name
-        while above and not problem:
-            depth, found = depth + 1, self._settings.get(above)
-            if above == node.name:
-                name, problem = "", "it is below itself"
-            elif depth > MAX_DEPTH:
-                name, problem = "", f"more than {MAX_DEPTH} queues are above one another"
-            above = "" if found is None or found.parent not in self._settings else found.parent
-        if problem:
-            self._warnings[f"Queue {node.name}"] = f"{problem}; it counts as a queue without a parent"
-        node.parent = self._queues[name] if name else self.root
-        node.parent.children[node.name] = node
-
-    def _by_depth(self) -> list[QueueNode]:
-        """Returns the root and all queues, each after the one above it."""
-        found = [self.root]
-        for node in found:
-            found.extend(node.children.values())
-        return found
-
-    def _sum_guarantees(self) -> None:
-        """Gives each queue at least the guarantees of those below it: else these would be worth nothing above it."""
-        for node in reversed(self._by_depth()):
-            if node is not self.root:
-                node.guaranteed = _at_least(node.guaranteed, [each.guaranteed for each in node.children.values()])
-                node.guaranteed_by_tier = _at_least(
-                    node.guaranteed_by_tier, [each.guaranteed_by_tier for each in node.children.values()]
-                )
 
     def _open(self, name: str) -> QueueNode:
         namespace = self._namespaces[name] = QueueNode(name, is_namespace=True)
@@ -391,26 +349,3 @@ class QueueTree:
         if capacity != self._capacity:
             self.totals, self._capacity = totals, capacity
             self.totals_version += 1
-
-
-def _reset(node: QueueNode, settings: QueueSettings | None) -> QueueNode:
-    """Returns the node with these settings, and as if nothing was below it."""
-    settings = settings or QueueSettings(node.name)
-    node.weight, node.guaranteed, node.most, node.kept = (
-        settings.weight,
-        settings.guaranteed,
-        settings.most,
-        settings.kept,
-    )
-    node.namespace_limit, node.guaranteed_by_tier = settings.namespace_limit, settings.guaranteed_by_tier
-    node.used, node.held, node.held_below, node.children, node.own = {}, {}, {}, {}, None
-    return node
-
-
-def _at_least(own: Mapping[str, int], below: list[Mapping[str, int]]) -> Mapping[str, int]:
-    """Returns amounts, of each resource at least the sum of those below."""
-    sums: dict[str, int] = {}
-    for amounts in below:
-        for name, amount in amounts.items():
-            sums[name] = sums.get(name, 0) + amount
-    return {name: max(own.get(name, 0), sums.get(name, 0)) for name in {*own, *sums}} if sums else own
