@@ -110,6 +110,64 @@ def test_a_bad_pool_keeps_nothing_but_itself_from_allocation(things: list[Any], 
     assert found in (given, [["y"]])  # of two generations the new one counts
 
 
+@pytest.mark.parametrize(
+    ("things", "lines"),
+    [
+        pytest.param(
+            [
+                a_slice(
+                    f"s{i}",
+                    [a_device(f"x{i}-{j}") for j in range(125)],
+                    pool="a",
+                    pool_fields={"resourceSliceCount": 80},
+                )
+                for i in range(80)
+            ],
+            {"gpu.example.com/a": "more than 2048 devices"},
+            id="a pool of 10,000 devices",
+        ),
+        pytest.param(
+            [
+                a_slice(
+                    f"s{i}",
+                    [consuming(f"x{i}", f"set{1 - i}")],
+                    pool="a",
+                    sharedCounters=[counters(f"set{i}")],
+                    pool_fields={"resourceSliceCount": 2},
+                )
+                for i in range(2)
+            ],
+            {},
+            id="devices beside counters in one slice, in a circle: the API server refuses such slices",
+        ),
+        pytest.param(
+            [a_slice("s", [consuming("x", "none")], pool="a")],
+            {"gpu.example.com/a": "counter set not found"},
+            id="a counter set that does not exist",
+        ),
+        pytest.param(
+            [a_slice(f"s{i}", [a_device(f"x{i}")], pool="a") for i in range(2)],
+            {"gpu.example.com/a": "2 slices of one generation, resourceSliceCount is 1"},
+            id="two pools of one name on a node",
+        ),
+        pytest.param(
+            [generation(1, "old", "x"), generation(2, "new", "y")], {}, id="a stale generation: the new one counts"
+        ),
+        pytest.param(
+            [a_slice("s", [a_device("x")], pool="a", pool_fields={"resourceSliceCount": 3})],
+            {},
+            id="slices that are still to come",
+        ),
+    ],
+)
+def test_a_bad_pool_is_one_line_whatever_is_decided(things: list[Any], lines: dict[str, str]) -> None:
+    cluster = a_cluster(*things, GOOD)
+    for _ in range(3):
+        devices(cluster, ONE)
+    assert cluster.nodes.claims.take_warnings() == lines
+    assert cluster.nodes.claims.take_warnings() == {}
+
+
 def test_two_drivers_may_name_their_pools_alike() -> None:
     other = a_slice("other", [a_device("d0")], driver="nic.example.com")
     cluster = a_cluster(a_slice("s", [a_device("d0")]), other)

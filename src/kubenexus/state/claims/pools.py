@@ -87,11 +87,13 @@ class PoolCoder:
 
 class Pool(msgspec.Struct, frozen=True, eq=False):
     """A pool as one node sees it. `slices` have devices that the node can use, `others` further ones that only take
-    counters. `invalid` is why its devices cannot be allocated."""
+    counters. `invalid` is why its devices cannot be allocated. `surplus` is what keeps a pool incomplete for good: its
+    slices are more than they say."""
 
     id: PoolId
     incomplete: bool = False
     invalid: str = ""
+    surplus: str = ""
     slices: tuple[PoolSlice, ...] = ()
     others: tuple[PoolSlice, ...] = ()
     counters: Mapping[str, Mapping[str, int]] = {}
@@ -223,7 +225,8 @@ def _pool(id: PoolId, slices: list[PoolSlice], every: Mapping[str, PoolSlice]) -
         own = {each.name for each in slices}
         same = [each for each in every.values() if each.generation == generation and not each.has_compatibility_groups]
         if len(same) != count:
-            return Pool(id, incomplete=True)
+            many = f"{len(same)} slices of one generation, resourceSliceCount is {count}" if len(same) > count else ""
+            return Pool(id, incomplete=True, surplus=many)
         others = [each for each in same if each.name not in own]
     slices.sort(key=lambda each: each.name)
     usable = [each for each in slices if not each.counters]

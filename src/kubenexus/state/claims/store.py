@@ -345,8 +345,9 @@ class ClaimStore:
 
     def _note_validity(self, pool: Pool) -> None:
         """Collects a warning if the pool became invalid, or is so in another way. Other nodes may see it as valid."""
-        if pool.invalid and self._invalid.get(pool.id) != pool.invalid:
-            self._invalid[pool.id] = self._warnings[pool.id] = pool.invalid
+        problem = pool.invalid or pool.surplus
+        if problem and self._invalid.get(pool.id) != problem:
+            self._invalid[pool.id] = self._warnings[pool.id] = problem
 
     def take_warnings(self) -> dict[str, str]:
         """Returns the pools whose devices cannot be allocated, each once and again when the reason changes."""
