@@ -77,6 +77,7 @@ def test_what_a_user_may_name(tmp_path: Path, what: list[str], found: str) -> No
         pytest.param("pod/train", "pod train does not exist in namespace default", id="a job is not a pod"),
         pytest.param("job/other", "job other does not exist in namespace default", id="no such job"),
         pytest.param("a/b/c/d", "expected NAME, KIND/NAME or NAMESPACE/NAME", id="too many parts"),
+        pytest.param("", "expected NAME, KIND/NAME or NAMESPACE/NAME, not ''", id="nothing"),
         pytest.param("a", "did you mean web/a?", id="another namespace"),
     ],
 )
@@ -85,6 +86,17 @@ def test_what_does_not_exist_is_one_line(tmp_path: Path, what: str, told: str) -
     assert result.exit_code == 1
     assert told in result.output
     assert len(result.output.splitlines()) == 1
+
+
+def test_a_server_that_is_away_is_named_with_where_its_address_is_from(tmp_path: Path) -> None:
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": ""}}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "c"}))
+    result = CliRunner().invoke(main, ["why", "a", "--kubeconfig", str(file)])
+    assert result.exit_code == 1
+    told = f"cannot reach http://127.0.0.1:1: connection refused (kubeconfig {file} (context c))"
+    assert result.output == f"Error: {told}\n"
 
 
 def test_yaml_has_the_same_as_json(tmp_path: Path) -> None:

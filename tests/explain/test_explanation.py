@@ -76,6 +76,8 @@ def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> N
             "pod trian-0 does not exist in namespace web of DUMP; did you mean train-0?",
             id="similar names of its namespace are told",
         ),
+        pytest.param("a/b/c", "expected NAME or NAMESPACE/NAME, not 'a/b/c'", id="too many parts"),
+        pytest.param("web/", "expected NAME or NAMESPACE/NAME, not 'web/'", id="no name"),
     ],
 )
 def test_a_pod_that_does_not_exist(tmp_path: Path, key: str, said: str) -> None:

@@ -29,15 +29,19 @@ def ask(
     error."""
     from kubenexus.base.clock import WallClock
     from kubenexus.base.errors import KubeNexusError
+    from kubenexus.client.calls import Unreachable
     from kubenexus.client.client_config import ClientOptions, load_client_config
     from kubenexus.client.transport import ApiClient
 
     async def asked() -> Answer:
         clock = WallClock()
         found = load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock)
-        client = ApiClient(configure(found), clock)
+        found = configure(found)
+        client = ApiClient(found, clock)
         try:
             return await question(client)
+        except Unreachable as error:
+            raise KubeNexusError(f"cannot reach {error} ({found.source})") from None
         finally:
             await client.close()
 

@@ -28,8 +28,8 @@ config_option = click.option(
     "--pod",
     "pod_key",
     required=True,
-    metavar="NAMESPACE/NAME",
-    help="The pod to explain; in the namespace default without one.",
+    metavar="[NAMESPACE/]NAME",
+    help="The pod to explain. Without a namespace: that of the kubeconfig's context; of a file, default.",
 )
 @config_option
 @click.option("--nodes", default=5, show_default=True, help="How many of the best nodes to show.")
@@ -50,8 +50,7 @@ def explain(source: ClusterSource, pod_key: str, config_file: Path | None, nodes
 
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
-    namespace, _, name = pod_key.rpartition("/")
-    _explain(source, name, namespace or source.namespace, config_file, nodes, output, only_pods=True)
+    _explain(source, pod_key, "", config_file, nodes, output, only_pods=True)
 
 
 @click.command()
@@ -134,11 +133,11 @@ def _explain(
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config.tenant_settings import own_tier_profiles
     from kubenexus.explain.explanation import explain as explain_pod
-    from kubenexus.explain.find_pod import find_pod, parse_target, without_namespace
+    from kubenexus.explain.find_pod import find_pod, parse_pod, parse_target
 
     try:
         configuration = load_configuration(config_file)
-        target = without_namespace(what) if only_pods else parse_target(what)
+        target = parse_pod(what) if only_pods else parse_target(what)
         namespace = target.namespace or namespace or source.namespace
         dump = source.open(own_tier_profiles({} if configuration is None else configuration.args))
         pod = find_pod(target, namespace, dump.pods, source.title)

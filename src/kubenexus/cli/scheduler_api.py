@@ -70,7 +70,7 @@ class SchedulerApi(NamedTuple):
             raise KubeNexusError("--scheduler: expected https://; your credentials would be sent in the clear")
         authority = PemSource("--scheduler-ca", path=self.authority) if self.authority else None
         trust = found.trust.for_server(authority, insecure=local and authority is None)
-        return msgspec.structs.replace(found, address=address, trust=trust)
+        return msgspec.structs.replace(found, address=address, trust=trust, source="--scheduler")
 
 
 async def _events(client: "ApiClient", path: str) -> AsyncIterator[bytes]:

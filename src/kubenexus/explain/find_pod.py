@@ -8,6 +8,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.resolver import declared_gang
+from kubenexus.api.keys.values import quoted
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.pods import is_finished
 
@@ -38,7 +39,7 @@ def parse_target(text: str) -> Target:
     the only slash is a kind if it reads like one (`job`, `pytorchjobs`, `replicaset`), and otherwise a namespace."""
     parts = text.split("/")
     if not all(parts) or len(parts) > 3:
-        raise KubeNexusError(f"{text}: expected NAME, KIND/NAME or NAMESPACE/NAME")
+        raise KubeNexusError(f"expected NAME, KIND/NAME or NAMESPACE/NAME, not {quoted(text)}")
     if len(parts) == 3:
         return Target(parts[1].lower(), parts[0], parts[2])
     if len(parts) == 1:
@@ -48,9 +49,12 @@ def parse_target(text: str) -> Target:
     return Target(kind, "", parts[1]) if known else Target("", parts[0], parts[1])
 
 
-def without_namespace(name: str) -> Target:
-    """Returns the target of a command that takes pods only."""
-    return Target("pod", "", name)
+def parse_pod(text: str) -> Target:
+    """Parses `NAME` and `NAMESPACE/NAME` of a pod. Raises KubeNexusError."""
+    parts = text.split("/")
+    if not all(parts) or len(parts) > 2:
+        raise KubeNexusError(f"expected NAME or NAMESPACE/NAME, not {quoted(text)}")
+    return Target("pod", parts[0] if len(parts) == 2 else "", parts[-1])
 
 
 def find_pod(target: Target, namespace: str, pods: Mapping[str, Pod], source: str) -> Pod:
