@@ -7,10 +7,12 @@ is the figure, and of a scene played three times the least.
 """
 
 from collections.abc import AsyncIterator, Iterator
+from itertools import count, takewhile
 
 from bench.measure import Longest
+from kubenexus.testing.large.groups import GROUPS
 from kubenexus.testing.large.large_cluster import LargeCluster, run_on_large_cluster
-from kubenexus.testing.large.scenarios import LargeScenario, dimensions, play
+from kubenexus.testing.large.scenarios import MANY, LargeScenario, dimensions, play
 
 BENCH, MEMORY = "longest turn", "largest turn"
 FIRST, FACTOR = 50, 3
@@ -45,8 +47,7 @@ def measure(nodes: int, most: int | None = None) -> list[Longest]:
 async def _scenes(
     stage: LargeCluster, about: str, dimension: str, most: int | None
 ) -> AsyncIterator[tuple[int, LargeScenario]]:
-    entries = FIRST
-    while most is None or entries <= most:
+    for entries in _sizes(about, dimension, most):
         scene = await play(stage, about, dimension, entries)
         if scene is None:
             return
@@ -55,4 +56,12 @@ async def _scenes(
             if another is not None and another.longest.seconds < scene.longest.seconds:
                 scene = another
         yield entries, scene
-        entries *= FACTOR
+
+
+def _sizes(about: str, dimension: str, most: int | None) -> Iterator[int]:
+    """The numbers of entries; the last of many objects is the most that are tried."""
+    limit = GROUPS[dimension].most if about == MANY else None
+    sizes = takewhile(lambda size: limit is None or size < limit, (FIRST * FACTOR**i for i in count()))
+    yield from takewhile(lambda size: most is None or size <= most, sizes)
+    if limit is not None and (most is None or limit <= most):
+        yield limit

@@ -1,10 +1,12 @@
 """Landing, whatever fails on the way: a job that has landed is not in flight, and no room stays taken for nothing."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kubenexus.app.binding import bind_results
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.pods import PodStage
 from kubenexus.testing.builders import a_node, a_pod
@@ -96,5 +98,23 @@ def test_what_fails_after_a_decision_was_committed_does_not_keep_it_from_being_c
         assert fixture.bound() == {"a": "n"}
         fixture.echo()
         assert (fixture.stage("a"), fixture.queue.state("default/a")) == (PodStage.BOUND, QueueState.GONE)
+
+    scheduler_test(life)
+
+
+def test_the_results_of_a_large_gang_are_reported_in_portions_after_all_of_them_were_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        monkeypatch.setattr(bind_results, "PORTION", 2)
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(*(a_member(f"g{i}", "g", 5, cpu=1) for i in range(5)))
+        fixture.scheduler.loop.run_burst()
+        told = []
+        while fixture.scheduler.dispatcher.open_count:
+            await asyncio.sleep(0)
+            assert not fixture.told() or fixture.queue.state("default/gang/g") is QueueState.GONE
+            told.append(len(fixture.told()))
+        assert [count for count in sorted(set(told)) if count] == [2, 4, 5]
 
     scheduler_test(life)

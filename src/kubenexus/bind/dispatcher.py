@@ -144,7 +144,8 @@ class Dispatcher:
             self.backlog.ended(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         await self.prebind_runner.take_back(job_binding.pod_bindings, results)
         try:
-            self._on_results(job_binding, results)
+            for _ in self._on_results(job_binding, results) or ():
+                await asyncio.sleep(0)
         except Exception as error:
             self._checks.problem("applying the results of a bind", error)
 

@@ -1,6 +1,6 @@
 """Data of a decision that is being carried out, and the protocols between the dispatcher and its callers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -138,6 +138,7 @@ NO_HOOKS = BindHooks()
 
 
 class JobBoundCallback(Protocol):
-    """Handles the results of a job. Called once for each job, in the event loop; must return soon."""
+    """Handles the results of a job. Called once for each job, in the event loop; must return soon. What can wait is
+    left to the iterator that it returns, if any: each step of that has a turn of the loop."""
 
-    def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None: ...
+    def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> Iterator[None] | None: ...

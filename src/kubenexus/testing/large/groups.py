@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 from kubenexus.api.job_dependencies import MAX_NAMES
 from kubenexus.api.keys import KEYS, gang, gpu, tenant, workload
 from kubenexus.client import kinds
+from kubenexus.plan.gang.gang_limits import MAX_MEMBERS
+from kubenexus.testing.large import gang_groups
 from kubenexus.testing.large.device_groups import gang_that_competes, machines, one_pool_for_all_nodes, republished
 from kubenexus.testing.large.large_cluster import Item
 from kubenexus.testing.large.objects import node
@@ -147,6 +149,12 @@ def _price(items: list[Item]) -> list[Item]:
 
 
 GROUPS: Final[dict[str, LargeGroup]] = {
+    "members of a gang that fits": LargeGroup(gang_groups.members_that_fit, gang_groups.deleted, MAX_MEMBERS),
+    "members of a gang that does not fit": LargeGroup(gang_groups.members_that_do_not_fit, _relabel_one, MAX_MEMBERS),
+    "members of a gang that is evicted": LargeGroup(gang_groups.members_that_are_evicted, _relabel_one, MAX_MEMBERS),
+    "members of a gang whose PodGroup comes last": LargeGroup(
+        gang_groups.members_before_their_group, _relabel_one, MAX_MEMBERS
+    ),
     "members of a gang that all differ": LargeGroup(_unlike_members, _relabel_one, 1_500),
     "members of a gang that limit each other": LargeGroup(_members_that_limit_each_other, _relabel_one, 500),
     "members of a gang with long values": LargeGroup(_members_with_long_values, _relabel_one, 60),

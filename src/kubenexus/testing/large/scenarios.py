@@ -18,6 +18,7 @@ from kubenexus.testing.large.objects import OTHERS, node
 from kubenexus.testing.large.pods import ANNOTATION_BYTES, BYTES, PODS, Grow, Json, plain
 
 NAME, BESIDE = "large", "beside"
+MANY = "many objects"
 _HOME = "node-1"
 
 
@@ -122,12 +123,12 @@ def dimensions() -> Iterator[tuple[str, str]]:
     yield from (("a pod that waits", dimension) for dimension in PODS)
     yield from (("a pod that runs", dimension) for dimension in PODS)
     yield from (("another object", dimension) for dimension in OTHERS)
-    yield from (("many objects", dimension) for dimension in GROUPS)
+    yield from ((MANY, dimension) for dimension in GROUPS)
 
 
 async def play(cluster: LargeCluster, about: str, dimension: str, number: int) -> LargeScenario | None:
     """Runs one scenario; None if the object is too large for an API server, or the objects are too many."""
-    if about == "many objects":
+    if about == MANY:
         return await gathers(cluster, dimension, number) if number <= GROUPS[dimension].most else None
     if about == "another object":
         return await stands(cluster, dimension, number) if fits(OTHERS[dimension].make(number)) else None
