@@ -16,6 +16,8 @@ from kubenexus.state.claims.device import Names, NodeSelection, PoolDevice, node
 
 PoolId: TypeAlias = tuple[str, str]  # driver and name
 MAX_DEVICES: Final = 2048  # of the slices of one pool: 16 full slices
+# Of one pool, and of one node. Each node of a pool sees all its slices, so thousands would take seconds.
+MAX_SLICES: Final = 512
 _MAX_NUMBERS: Final = 1 << 16
 _MAX_TUPLES: Final = 1 << 14
 
@@ -202,7 +204,7 @@ class PoolBuilder:
         pool = _pool(id, slices, self._every[id])
         if pool is None:
             return None
-        self.devices += len(pool.positions)
+        self.devices += max(len(pool.positions), 0 if pool.invalid else len(self._every[id]))
         return msgspec.structs.replace(pool, codes=self._coder.codes(pool.id, pool))
 
     def _same(self, pools: tuple[Pool, ...]) -> tuple[Pool, ...]:
@@ -217,6 +219,8 @@ class PoolBuilder:
 
 def _pool(id: PoolId, slices: list[PoolSlice], every: Mapping[str, PoolSlice]) -> Pool | None:
     """Returns a pool of the slices that a node sees, or None if a newer generation has none for the node."""
+    if len(every) > MAX_SLICES:
+        return Pool(id, invalid=f"more than {MAX_SLICES} slices")
     count, generation = slices[0].count, slices[0].generation
     others: list[PoolSlice] = []
     if len(slices) != count:

@@ -22,7 +22,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
 from kubenexus.state.claims.pod_groups import PodGroupClaims
-from kubenexus.state.claims.pools import Pool, PoolBuilder, PoolId, PoolSlice, pool_slice
+from kubenexus.state.claims.pools import MAX_SLICES, Pool, PoolBuilder, PoolId, PoolSlice, pool_slice
 from kubenexus.state.claims.taint_rules import TaintRules, matches
 
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
@@ -217,18 +217,18 @@ class ClaimStore:
                 self._pool_changed(each)
 
     def _pool_changed(self, changed: PoolSlice) -> None:
-        """A slice may complete its pool for every node that sees a part of it."""
+        """A slice may complete its pool for every node that sees a part of it. A pool that had too many slices before
+        is as invalid as it was."""
         self._builder.forget(changed.pool)
-        slices = [changed, *self._by_pool.get(changed.pool, {}).values()]
+        others = self._by_pool.get(changed.pool, {})
+        slices = [changed] if len(others) > MAX_SLICES + 1 else [changed, *others.values()]
         if not all(each.node_name for each in slices):
             self._all_changed()
             return
-        nodes = {each.node_name for each in slices}
-        for node in nodes:
+        for node in {each.node_name for each in slices}:
             self._pools.pop(node, None)
+            self._outdated[node] = None
             self._row_changed(node)
-        if not self._shared and len(nodes) == 1:  # now, rather than for all nodes in the first decision
-            self.pools(next(iter(nodes)), {})
 
     def set_claim(self, claim: ResourceClaim) -> None:
         """Adds or updates a claim."""
@@ -336,12 +336,22 @@ class ClaimStore:
         known = self._pools.get(node)
         if known is not None and (not self._shared or known[0] == labels):
             return known[1]
-        seen = map(self._rules.applied, (*self._on_node.get(node, {}).values(), *self._shared.values()))
+        seen = map(self._rules.applied, (*self._own_slices(node), *self._shared.values()))
         found = self._builder.of_node(seen, node, labels)
         for pool in found:
             self._note_validity(pool)
         self._pools[node] = (labels if self._shared else {}, found)
         return found
+
+    def _own_slices(self, node: str) -> Iterable[PoolSlice]:
+        """Returns the slices that name a node; none if they are too many, of any number of pools."""
+        own, key = self._on_node.get(node, {}), ("node", node)
+        if len(own) <= MAX_SLICES:
+            self._invalid.pop(key, None)
+            return own.values()
+        if key not in self._invalid:
+            self._invalid[key] = self._warnings[key] = f"more than {MAX_SLICES} slices for one node"
+        return ()
 
     def _note_validity(self, pool: Pool) -> None:
         """Collects a warning if the pool became invalid, or is so in another way. Other nodes may see it as valid."""

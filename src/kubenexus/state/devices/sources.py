@@ -19,6 +19,7 @@ from kubenexus.api.devices.resource_slice import ResourceSlice, node_names
 # Slices of one pool that is read. Drivers of GPUs have a pool for each node. A change of one slice reads the whole pool
 # for each of its nodes, so a pool of thousands would take minutes.
 MAX_POOL_SLICES: Final = 64
+MAX_NODE_SLICES: Final = 512  # of the pools of one node; of more none is read
 _MAX_SHARED: Final = 1024
 _TEXTS: Final = ("name", "model", "pci_address", "clique")  # that many devices have
 _MAX_REMEMBERED: Final = 256  # kinds of machines whose devices are known by their labels
@@ -95,6 +96,10 @@ class DeviceSources:
     def read(self, node: str) -> NodeDevices:
         """Returns the devices of a node."""
         names = [name for pool in self._pools.get(node, ()) for name in self._by_pool[pool] if self._is_read(pool)]
+        if len(names) > MAX_NODE_SLICES:
+            found = self._read_facts(self._facts.get(node, NO_FACTS))
+            problem = f"{len(names)} ResourceSlices for one node; of more than {MAX_NODE_SLICES} none is read"
+            return msgspec.structs.replace(found, warnings=(*found.warnings, problem))
         if not names and node not in self._topologies:
             return self._read_facts(self._facts.get(node, NO_FACTS))
         slices = [_decode(zlib.decompress(self._slices[name].encoded)) for name in names]
