@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.keys import KEYS
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.app.watch.informers import PLAIN_POD, pod_entries, watch_target
+from kubenexus.app.watch.informers import PLAIN_POD, PLAIN_SLICE, pod_entries, slice_entries, watch_target
 from kubenexus.client import kinds
 from kubenexus.client.watch_events import MAX_WORK, decode_watch_lines, portions, split_batch
 
@@ -66,3 +67,32 @@ def test_a_pod_with_many_keys_that_are_read_is_as_much_work_as_many_pods() -> No
     wrong = dict.fromkeys(sorted(KEYS), "perhaps")
     assert pod_entries(Pod(metadata=ObjectMeta(labels=wrong, annotations=wrong))) > 20 * PLAIN_POD
     assert pod_entries(Pod(metadata=ObjectMeta(labels={"app": "web"}))) == PLAIN_POD
+
+
+def slice_line(number: int, devices: int, attributes: int, *, deeper: bool) -> bytes:
+    stated = {"attributes": {f"a{i}": {"int": i} for i in range(attributes)}}
+    made = [{"name": f"d{i}", **({"basic": stated} if deeper else stated)} for i in range(devices)]
+    metadata = {"name": f"s{number}", "resourceVersion": str(number + 1)}
+    return msgspec.json.encode({"type": "ADDED", "object": {"metadata": metadata, "spec": {"devices": made}}})
+
+
+@pytest.mark.parametrize("deeper", [False, True], ids=["v1", "v1beta1"])
+@pytest.mark.parametrize(
+    ("devices", "attributes", "most"),
+    [
+        pytest.param(128, 2, 1_300, id="about a thousand devices with few attributes are handled at once"),
+        pytest.param(128, 31, 128, id="or one slice of devices with many attributes"),
+        pytest.param(0, 0, 0, id="or a hundred slices without any"),
+    ],
+)
+def test_slices_are_handled_in_parts_by_what_their_devices_state(
+    devices: int, attributes: int, most: int, deeper: bool
+) -> None:
+    lines = [slice_line(number, devices, attributes, deeper=deeper) for number in range(128)]
+    target, parts = watch_target(kinds.RESOURCE_SLICES), []
+    for portion in portions(lines, [*map(len, lines)]):
+        parts += [part.changes for part in split_batch(decode_watch_lines(portion, target.type), target.work)]
+    assert sum(map(len, parts)) == 128
+    assert max(map(len, parts)) * devices <= most
+    assert max(map(len, parts)) <= MAX_WORK // PLAIN_SLICE
+    assert slice_entries(ResourceSlice()) == PLAIN_SLICE

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.resource_slice import BasicDevice, ResourceSlice
 from kubenexus.api.keys import KEYS
 from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
@@ -94,6 +95,7 @@ FALLBACK_VERSIONS: dict[ApiResource, tuple[ApiResource, ...]] = {
 
 PLAIN_POD = 12  # entries that take as long as a pod without any
 PER_KEY = 4  # entries that take as long as a label or annotation that the scheduler reads
+PLAIN_SLICE = 40  # entries that take as long as a ResourceSlice without devices: all nodes may see it
 
 log = logs.get("watch")
 
@@ -103,7 +105,10 @@ def watch_target(resource: ApiResource) -> WatchTarget:
     kind = KINDS[kind_name(resource.kind, resource.group)].type
     if resource is kinds.PODS:
         return WatchTarget(resource, kind, LIVE_PODS_FIELD_SELECTOR, work=pod_entries)
-    return WatchTarget(resource, kind, fallback_resources=FALLBACK_VERSIONS.get(resource, ()))
+    fallbacks = FALLBACK_VERSIONS.get(resource, ())
+    if resource is kinds.RESOURCE_SLICES:
+        return WatchTarget(resource, kind, fallback_resources=fallbacks, work=slice_entries)
+    return WatchTarget(resource, kind, fallback_resources=fallbacks)
 
 
 def pod_entries(thing: Pod | Unreadable) -> int:
@@ -116,6 +121,19 @@ def pod_entries(thing: Pod | Unreadable) -> int:
     meta = thing.metadata
     stated = len(KEYS.intersection(meta.labels)) + len(KEYS.intersection(meta.annotations))
     return PLAIN_POD + PER_KEY * stated + sum(count_entries(thing).values())
+
+
+def slice_entries(thing: ResourceSlice | Unreadable) -> int:
+    """Returns the work of a slice for the handler: `PLAIN_SLICE`, and what its devices state. One of 128 devices with
+    two attributes and a capacity takes 3 ms, and a megabyte of a watch may have 30 of them."""
+    if not isinstance(thing, ResourceSlice):
+        return 1
+    return PLAIN_SLICE + sum([_device_entries(device.content) for device in thing.spec.devices])
+
+
+def _device_entries(device: BasicDevice) -> int:
+    counters = sum([1 + len(each.counters) for each in device.consumes_counters])
+    return 1 + len(device.attributes) + len(device.capacity) + len(device.taints) + counters
 
 
 class InformerHandler:
