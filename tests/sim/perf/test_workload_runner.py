@@ -135,6 +135,45 @@ def test_volumes_are_there_and_bound(tmp_path: Path) -> None:
     assert "2 node(s) exceed max volume count. preemption: " in full.problem
 
 
+@pytest.mark.parametrize(("gate", "placed"), [(True, 3), (False, 1)])
+def test_pods_of_a_group_share_its_claim_if_the_gate_of_the_workload_is_on(
+    tmp_path: Path, gate: bool, placed: int
+) -> None:
+    """Without it the server drops the claims of PodGroups, and each pod needs a device of its own: there is one."""
+    v1, claims = "resource.k8s.io/v1", [{"name": "c", "resourceClaimTemplateName": "t"}]
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    things = {
+        "class": {"apiVersion": v1, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        "slice": {
+            "apiVersion": v1,
+            "kind": "ResourceSlice",
+            "metadata": {"name": "s"},
+            "spec": {"driver": "d.io", "allNodes": True, "pool": pool, "devices": [{"name": "d0"}]},
+        },
+        "template": {
+            "apiVersion": v1,
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "t"},
+            "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}},
+        },
+        "group": {
+            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "g"},
+            "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims},
+        },
+        "pod": a_pod(resourceClaims=claims, schedulingGroup={"podGroupName": "g"}),
+    }
+    files = {name: a_template(tmp_path, f"{name}.yaml", item) for name, item in things.items()}
+    ops: list[dict[str, Any]] = [{"opcode": "createAny", "templatePath": files[each]} for each in ("class", "slice")]
+    ops += [{"opcode": "createAny", "templatePath": files["template"], "namespace": "n"}]
+    ops += [{"opcode": "createPodGroups", "templatePath": files["group"], "namespace": "n", "count": 1}]
+    gates = {"GenericWorkload": True, "DRAWorkloadResourceClaims": gate}
+    result = play(a_case(tmp_path, NODES, *ops, pods(files["pod"], 3, namespace="n"), featureGates=gates))
+    assert (result.placed, result.failed) == (placed, placed < 3), result.problem
+
+
 def test_nodes_get_labels_in_turn(tmp_path: Path) -> None:
     zones = {"labelKey": "zone", "labelValues": ["a", "b"]}
     only = a_template(tmp_path, "pod.yaml", a_pod(nodeSelector={"zone": "b"}))

@@ -12,7 +12,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import Configuration, load
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.apiserver.optional_kinds import serve_pod_groups
+from kubenexus.sim.apiserver.optional_kinds import GENERIC_WORKLOAD, POD_GROUP_CLAIMS
 from kubenexus.sim.perf.files import Case, InvalidWorkload, PerfWorkload
 from kubenexus.sim.perf.ops import AnyOp, CreatePods, CreatePodSets
 from kubenexus.sim.perf.params import Params
@@ -115,7 +115,8 @@ def run(
         return Result(trial.name, lacking=tuple(lacking))
     log = DecisionLog(write)
     began = stopwatch.now()
-    options = SimulationOptions(seed=seed, without=WITHOUT)
+    gates = tuple(gate for gate in (GENERIC_WORKLOAD, POD_GROUP_CLAIMS) if _gates(trial).get(gate))
+    options = SimulationOptions(seed=seed, without=WITHOUT, gates=gates)
     result = loop.run(_played(trial, configuration, plugins, options, log, placed))
     return msgspec.structs.replace(result, real=stopwatch.now() - began)
 
@@ -131,8 +132,6 @@ async def _played(
     simulation = Simulation(configuration, plugins, options, log)
     if placed is not None:
         simulation.tracker.told = placed
-    if _gates(trial).get("GenericWorkload"):
-        serve_pod_groups(simulation.server.core.registry)
     player = WorkloadRunner(trial.case, trial.workload, simulation, TemplateCache(simulation.server.core.registry))
     problem = ""
     try:

@@ -25,7 +25,8 @@ CLAIMS_AT_ONCE = 50
 
 
 class SimulationOptions(msgspec.Struct, frozen=True):
-    """The parameters of a simulation. `without` names disabled admission plugins of its API server.
+    """The parameters of a simulation. `without` names disabled admission plugins of its API server, `gates` the feature
+    gates that are on there.
 
     `pace` is the duration of a decision in seconds. With 0, an idle scheduler would retry refused pods without end at
     one moment.
@@ -35,6 +36,7 @@ class SimulationOptions(msgspec.Struct, frozen=True):
     latency: float = LATENCY
     pace: float = 0.0005
     without: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
 
 
 class Simulation:
@@ -51,7 +53,7 @@ class Simulation:
         self._began = self._loop.time()
         self.options, self.log, self.clock = options, log, LoopClock(self._loop)
         self.rng = self._chance("scenario")
-        self.server = ApiServer(self.clock, self._chance("server"), without=options.without)
+        self.server = ApiServer(self.clock, self._chance("server"), without=options.without, gates=options.gates)
         self.tracker = PodTracker(self.server.core.store)
         self.api = InProcessClient(self.server, options.latency)
         self.terminating = TerminatingPods(self.server.core.store, self.api)
