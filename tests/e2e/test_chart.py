@@ -202,6 +202,10 @@ def test_with_everything_on_the_server_accepts_what_it_knows(
 WRONG = {
     "a typo": ("--set=replica=3", "replica"),
     "too few replicas": ("--set=replicas=0", "replicas"),
+    "a word for a number": ("--set=replicas=two", "'/replicas': got string, want integer"),
+    "a word for a switch": ("--set=web.enabled=yes", "'/web/enabled': got string, want boolean"),
+    "an amount that is none": ("--set=resources.limits.memory=lots", "/resources/limits/memory"),
+    "an amount of the webhook that is none": ("--set=webhook.resources.requests.cpu=-1", "/requests/cpu"),
     "a port that is none": ("--set=ports.secure=99999", "ports"),
     "a digest that is none": ("--set=image.digest=latest", "digest"),
     "a configuration of another kind": ("--set=config.kind=Policy", "kind"),

@@ -4,6 +4,7 @@ import pytest
 
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import protobuf
+from kubenexus.sim.apiserver.http_types import Request
 from tests.sim.server.server_fixture import PODS, ServerFixture
 
 
@@ -53,9 +54,23 @@ def test_the_server_takes_it() -> None:
     server = ServerFixture()
     container = field(1, "c") + field(2, "i")
     body = envelope("v1", "Pod", field(1, META) + field(2, field(2, container)))
-    from kubenexus.sim.apiserver.http_types import Request
-
     answer = server.server.handle(Request("POST", PODS, body, {"content-type": protobuf.CONTENT}))
     assert answer.code == 201
     answer = server.server.handle(Request("POST", PODS, b"k8s\x00\xff", {"content-type": protobuf.CONTENT}))
     assert answer.code == 400
+
+
+@pytest.mark.parametrize("version", ["v1", "apps/v1"])
+def test_options_of_a_delete_are_read_too(version: str) -> None:
+    """`helm uninstall` sends them for the secret of its release."""
+    server = ServerFixture()
+    pod = envelope("v1", "Pod", field(1, META) + field(2, field(2, field(1, "c") + field(2, "i"))))
+    assert server.server.handle(Request("POST", PODS, pod, {"content-type": protobuf.CONTENT})).code == 201
+
+    def delete(body: bytes) -> int:
+        return server.server.handle(Request("DELETE", f"{PODS}/a", body, {"content-type": protobuf.CONTENT})).code
+
+    assert delete(b"k8s\x00\xff") == 400
+    assert delete(envelope(version, "DeleteOptions", field(2, field(1, "other-uid")))) == 409
+    assert delete(envelope(version, "DeleteOptions", field(1, 0) + field(4, "Background"))) == 200
+    assert server.server.handle(Request("GET", f"{PODS}/a", b"", {})).code == 404

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubenexus.base.errors import Malformed
+from kubenexus.sim.apiserver import protobuf
+from kubenexus.sim.apiserver.http_types import Request
 from kubenexus.sim.apiserver.kinds import ServedKind
 from kubenexus.sim.apiserver.object_store import ObjectStore, decode, encode
 from kubenexus.sim.apiserver.rules import rule_of
@@ -44,11 +47,15 @@ class DeleteOptions(msgspec.Struct):
     dryRun: list[str] | None = None  # noqa: N815
 
 
-def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
+def read_options(request: Request) -> DeleteOptions:
     """Reads the options of a delete request. Raises StatusError."""
+    body, query = request.body, request.query
     try:
-        options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
-    except msgspec.DecodeError as error:
+        if body and request.header("content-type").startswith(protobuf.CONTENT):  # typed clients, such as helm's
+            options = msgspec.convert(protobuf.decode(body), DeleteOptions)
+        else:
+            options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
+    except (msgspec.DecodeError, Malformed) as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if options.kind != "DeleteOptions":
         told = f'no kind "{options.kind}" is registered for version "{options.apiVersion}"'

@@ -79,7 +79,7 @@ class Resources:
         return _written(kind, *verbs.create(self._core, target, item, wish), request)
 
     def _delete_many(self, target: Target, request: Request, query: listing.Query) -> Response:
-        options = deleting.read_options(request.body, request.query)
+        options = deleting.read_options(request)
         page = listing.page(self._core, target.kind, target.namespace, query)
         deleting.delete_many(self._core, target.kind, [key for key, _ in page.items], options)
         return Response(200, listed(target.kind, page))
@@ -112,7 +112,7 @@ class Resources:
         return _written(target.kind, *verbs.update(self._core, target, change, wish), request)
 
     def _delete(self, target: Target, request: Request) -> Response:
-        options = deleting.read_options(request.body, request.query)
+        options = deleting.read_options(request)
         code, data, is_object = deleting.delete(self._core, target, options)
         return _written(target.kind, code, data, request) if is_object else Response(code, data)
 
