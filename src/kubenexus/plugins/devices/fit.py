@@ -27,7 +27,7 @@ from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.naming import NO_PART, name_parts, name_whole
 from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import parts, units_to_take
+from kubenexus.plugins.devices.shared_columns import parts, parts_of_row, units_to_take
 from kubenexus.plugins.devices.topology import GPUTopology
 from kubenexus.state.devices.columns import Hardware, RowDevices
 from kubenexus.state.devices.one_node import OneNodeDevices
@@ -87,11 +87,13 @@ class DeviceFit(CountsDevices):
 
     def _filter_part(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         if isinstance(nodes, OneNode):
+            if request.is_plain_part and parts_of_row(request, nodes) >= request.number:
+                return
             reason = self._lacking_part(request, nodes.devices)
             if reason is not None:
                 verdict.reject(True, reason)
             return
-        if request.is_common:
+        if request.is_plain_part:
             lacking = parts(request, nodes) < request.number
         else:
             sets = nodes.devices
@@ -115,7 +117,7 @@ class DeviceFit(CountsDevices):
             large = sets.count(sets.offered(request.resource) & sets.with_usable(request.memory)) >= request.number
             return sets.shared.copy(), sets.shared & large
 
-        if not request.is_common:
+        if not request.is_plain_part:
             return of(nodes)
         columns = nodes.columns
         shared, large = columns.cached_until_node_change(

@@ -33,6 +33,7 @@ class DeviceRequest(NamedTuple):
     is_part: bool = False
     is_plain: bool = False  # a number of whole devices, of any memory, type and bandwidth
     is_common: bool = False  # one that many classes have: a small number, or a round part of one device
+    is_plain_part: bool = False  # a share of one device, of any memory, type and bandwidth
 
 
 class SignedNeeds(NamedTuple):
@@ -111,6 +112,7 @@ def _shared_requests(
             is_part=bool(share or memory),
             is_plain=not (share or memory or each or total or kind or bandwidth),
             is_common=_is_common(count, share) and not (memory or each or total or kind or bandwidth),
+            is_plain_part=share > 0 and count == 1 and not (memory or each or total or kind or bandwidth),
         )
         for name, count in numbers
     )

@@ -31,23 +31,32 @@ def units_to_take(resource: str, nodes: Nodes) -> Any:
 
 
 def parts(request: DeviceRequest, nodes: Nodes) -> Any:
-    """Returns how many devices of each row have a part free, for a part that many classes ask for."""
-    return nodes.derived(_parts(request.resource, request.share))
+    """Returns how many devices of each row have a plain part free. All rows share a column if many classes ask for it."""
+    if nodes.rows is None and request.is_common:
+        return nodes.derived(_parts(request.resource, request.share))
+    return _parts_of(nodes, request.resource, request.share)
+
+
+def parts_of_row(request: DeviceRequest, node: OneNode) -> int:
+    """The same for one row."""
+    table = node.columns.derived.all(_largest_parts(request.resource), node.columns)
+    found: list[int] = table[:, node.row].tolist()
+    return sum([each >= request.share for each in found[:-1]]) - found[-1]
+
+
+def _parts_of(nodes: Nodes, resource: str, share: int) -> Any:
+    table = nodes.derived_for_all(_largest_parts(resource))
+    return (table[:-1] >= share).sum(axis=0) - table[-1]
 
 
 @functools.lru_cache(maxsize=256)
 def _parts(resource: str, share: int) -> Derivation:
-    largest = _largest_parts(resource)
-
-    def of(nodes: Nodes) -> Any:
-        table = nodes.derived_for_all(largest)
-        return (table[:-1] >= share).sum(axis=0) - table[-1]
-
-    def of_one(node: OneNode) -> int:
-        found: list[int] = node.columns.derived.all(largest, node.columns)[:, node.row].tolist()
-        return sum([each >= share for each in found[:-1]]) - found[-1]
-
-    return Derivation(f"parts of {share} of {resource}", of, of_one)
+    request = DeviceRequest(resource, 1, share)
+    return Derivation(
+        f"parts of {share} of {resource}",
+        lambda nodes: _parts_of(nodes, resource, share),
+        lambda node: parts_of_row(request, node),
+    )
 
 
 @functools.lru_cache(maxsize=64)
