@@ -226,15 +226,16 @@ def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Cha
         groups = [ColumnGroup([column for column in table.filters if not column.traits.stamped], scores)]
     changed = of_node  # a node that came, went or was blocked changes feasibility without any filter
     refused: Any = None
-    combined: Any = [group.ask(table.pod, view) for group in groups]
+    combined = _combined(table, view, groups, unless=table.usage.refused and not of_node)
     for group, found in zip(groups, combined, strict=True):
         for column in group.filters:
             bits = column.ask(table.pod, view) if found is None else 0
             changed |= column.put(rows, bits, size)
             if not isinstance(bits, int):
                 refused = bits if refused is None else refused | bits
+    expected, table.usage.refused = table.usage.refused, refused is not None
     if refused is None or of_node:
-        _score_many(table, view, groups, combined)
+        _score_many(table, view, groups, _combined(table, view, groups) if expected and not of_node else combined)
     else:  # as in `_repair_one`: a refused row is computed when these filters refuse it no longer
         fits = refused == _NO_REASON
         view = Nodes(columns, rows[fits])
@@ -255,6 +256,11 @@ def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Cha
         np.putmask(rank, ~table.feasible[rows], _INFEASIBLE)
     table.rank[rows] = rank
     return False
+
+
+def _combined(table: ClassTable, view: Nodes, groups: list[ColumnGroup], *, unless: bool = False) -> list[Any]:
+    """Returns what the rules of some groups compute for the rows of a view; None for each of them if `unless`."""
+    return [None if unless else group.ask(table.pod, view) for group in groups]
 
 
 def _score_many(table: ClassTable, view: Nodes, groups: list[ColumnGroup], combined: Any) -> None:

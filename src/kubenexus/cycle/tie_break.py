@@ -39,7 +39,7 @@ class TieBreaker:
         numbers = columns.tie_break[rows] * self._column_salt  # modulo 2**32
         if self._in_use:
             numbers >>= 1
-            numbers |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
+            numbers |= (columns.resources.used[PODS][rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
         return numbers
 
     def for_row(self, columns: NodeColumns, row: int) -> int:

@@ -45,12 +45,14 @@ class UsageColumns(msgspec.Struct, gc=False, eq=False, kw_only=True):
     """The filters and scores to be computed again for a row on which a pod was placed or removed, in groups.
 
     `normalized` are the scores whose extremes a placement may move. `one_node` says whether all plugins accept a
-    `OneNode`.
+    `OneNode`. `refused` says whether filters refused some of the rows that were repaired last: then they are called
+    before the CombinedRules, which have no result for rows that are refused.
     """
 
     groups: list[ColumnGroup] = []
     normalized: list[ScoreColumn] = []
     one_node: bool = False
+    refused: bool = False
 
 
 def usage_columns(

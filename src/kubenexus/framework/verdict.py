@@ -93,17 +93,19 @@ SKIP = Skip()
 
 # One bit of a 64-bit column for each reason; all reasons after the 63rd share the last one.
 MAX_REASONS = 64
+_MOST_READ: Final = 64  # combinations of reasons that a table keeps
 _MORE = Reason("further resources are insufficient")
 
 
 class ReasonTable:
     """The reasons of one plugin for one pod class, each with its bit. Bits stay the same while the class lives."""
 
-    __slots__ = ("failing", "reasons")
+    __slots__ = ("_read", "failing", "reasons")
 
     def __init__(self) -> None:
         self.reasons: list[Reason] = []
         self.failing = False  # whether a reason has the code ERROR
+        self._read: dict[int, tuple[Reason, ...]] = {}  # what `read` returned: a bit never changes its meaning
 
     def bit(self, reason: Reason) -> int:
         """Returns the bit of a reason. A linear search: nearly always there are none, one or two."""
@@ -125,7 +127,12 @@ class ReasonTable:
 
     def read(self, bits: int) -> tuple[Reason, ...]:
         """Returns the reasons of one row's bits, in the order in which the plugin first gave them."""
-        return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1)
+        known = self._read.get(bits)
+        if known is None:
+            if len(self._read) >= _MOST_READ:
+                self._read.clear()
+            known = self._read[bits] = tuple([reason for i, reason in enumerate(self.reasons) if bits >> i & 1])
+        return known
 
 
 def code_of(reasons: tuple[Reason, ...]) -> Code:

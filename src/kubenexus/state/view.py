@@ -57,18 +57,18 @@ class Nodes:
 
     def alloc(self, resource: str) -> Any:
         """Returns the allocatable amount of a resource on each row."""
-        known = self.columns.resources
-        return known.alloc[known.index.get(resource, NOTHING), self.where]
+        known = self.columns.resources  # [r][rows]: to index both at once takes NumPy 12 instead of 2 us
+        return known.alloc[known.index.get(resource, NOTHING)][self.where]
 
     def used(self, resource: str) -> Any:
         """Returns the used amount of a resource on each row."""
         known = self.columns.resources
-        return known.used[known.index.get(resource, NOTHING), self.where]
+        return known.used[known.index.get(resource, NOTHING)][self.where]
 
     def endless(self, resource: str) -> Any:
         """Returns the amount of a resource that pods hold which never end by themselves."""
         known = self.columns.resources
-        return known.endless[known.index.get(resource, NOTHING), self.where]
+        return known.endless[known.index.get(resource, NOTHING)][self.where]
 
     def amounts(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
         """Returns the amounts of some resources, and whether every row of the table offers them all. The amounts are a

@@ -27,7 +27,7 @@ from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.naming import NO_PART, name_parts, name_whole
 from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import parts, parts_of_row, units_to_take
+from kubenexus.plugins.devices.shared_columns import largest_part, largest_part_of_row, units_to_take
 from kubenexus.plugins.devices.topology import GPUTopology
 from kubenexus.state.devices.columns import Hardware, RowDevices
 from kubenexus.state.devices.one_node import OneNodeDevices
@@ -87,14 +87,14 @@ class DeviceFit(CountsDevices):
 
     def _filter_part(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         if isinstance(nodes, OneNode):
-            if request.is_plain_part and parts_of_row(request, nodes) >= request.number:
+            if request.is_plain_part and largest_part_of_row(request.resource, nodes) >= request.share:
                 return
             reason = self._lacking_part(request, nodes.devices)
             if reason is not None:
                 verdict.reject(True, reason)
             return
         if request.is_plain_part:
-            lacking = parts(request, nodes) < request.number
+            lacking = largest_part(request.resource, nodes) < request.share
         else:
             sets = nodes.devices
             lacking = sets.count(available(request, sets)) - unnamed_cards(request, sets) < request.number

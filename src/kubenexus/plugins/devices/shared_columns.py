@@ -30,39 +30,21 @@ def units_to_take(resource: str, nodes: Nodes) -> Any:
     return nodes.derived_for_all(_units(resource))
 
 
-def parts(request: DeviceRequest, nodes: Nodes) -> Any:
-    """Returns how many devices of each row have a plain part free. All rows share a column if many classes ask for it."""
-    if nodes.rows is None and request.is_common:
-        return nodes.derived(_parts(request.resource, request.share))
-    return _parts_of(nodes, request.resource, request.share)
+def largest_part(resource: str, nodes: Nodes) -> Any:
+    """Returns the largest share of one device that each row can give to a plain part, 0 if none."""
+    return nodes.derived_for_all(_largest_part(resource))
 
 
-def parts_of_row(request: DeviceRequest, node: OneNode) -> int:
+def largest_part_of_row(resource: str, node: OneNode) -> int:
     """The same for one row."""
-    table = node.columns.derived.all(_largest_parts(request.resource), node.columns)
-    found: list[int] = table[:, node.row].tolist()
-    return sum([each >= request.share for each in found[:-1]]) - found[-1]
-
-
-def _parts_of(nodes: Nodes, resource: str, share: int) -> Any:
-    table = nodes.derived_for_all(_largest_parts(resource))
-    return (table[:-1] >= share).sum(axis=0) - table[-1]
-
-
-@functools.lru_cache(maxsize=256)
-def _parts(resource: str, share: int) -> Derivation:
-    request = DeviceRequest(resource, 1, share)
-    return Derivation(
-        f"parts of {share} of {resource}",
-        lambda nodes: _parts_of(nodes, resource, share),
-        lambda node: parts_of_row(request, node),
-    )
+    found: int = node.columns.derived.all(_largest_part(resource), node.columns).item(node.row)
+    return found
 
 
 @functools.lru_cache(maxsize=64)
-def _largest_parts(resource: str) -> Derivation:
-    """Returns the derivation of the largest share that each device can give, 0 or less if none, and in a last row of
-    the cards that pods hold without names. A share needs as much of the card's memory, rounded down."""
+def _largest_part(resource: str) -> Derivation:
+    """A share needs as much of the card's memory, rounded down. Cards that pods hold without names may be those that
+    could give most."""
     plain = DeviceRequest(resource, 1)
 
     def of(nodes: Nodes) -> Any:
@@ -71,24 +53,26 @@ def _largest_parts(resource: str) -> Derivation:
         by_memory = np.where(
             usable > 0, ((memory + 1) * WHOLE - 1) // np.maximum(usable, 1), memory.clip(-1, 0) + WHOLE
         )
-        largest = np.minimum(devices.share[:, where], by_memory)
         gives = unpacked(np.where(sets.shared, sets.offered(resource) & sets.healthy, _NONE), devices.slots)
-        unnamed = np.broadcast_to(unnamed_cards(plain, sets), (1, nodes.width))
-        return np.concatenate([np.where(gives, largest, 0), unnamed])
+        largest = np.zeros((devices.slots + 1, nodes.width), np.int64)  # and 0, for rows with too few
+        largest[1:] = np.where(gives, np.maximum(np.minimum(devices.share[:, where], by_memory), 0), 0)
+        held = np.broadcast_to(unnamed_cards(plain, sets), (nodes.width,))
+        return np.sort(largest, axis=0)[np.maximum(devices.slots - held, 0), np.arange(nodes.width)]
 
-    def of_one(node: OneNode) -> list[int]:
+    def of_one(node: OneNode) -> int:
         sets = node.devices
         gives = sets.offered(resource) & sets.healthy if sets.shared else 0
         amounts = enumerate(zip(sets.shares, sets.memory, sets.usable, strict=True))
         largest = [
             min(share, ((memory + 1) * WHOLE - 1) // usable if usable else WHOLE * (memory >= 0))
-            if gives >> slot & 1
-            else 0
             for slot, (share, memory, usable) in amounts
+            if gives >> slot & 1
         ]
-        return [*largest, unnamed_cards(plain, sets)]
+        largest.sort(reverse=True)
+        held = unnamed_cards(plain, sets)
+        return max(largest[held], 0) if held < len(largest) else 0
 
-    return Derivation(f"largest parts of {resource}", of, of_one)
+    return Derivation(f"largest part of {resource}", of, of_one)
 
 
 def shared_scores(

@@ -49,6 +49,7 @@ class FillTables:
         self._values: Any = np.stack([fill_values(mix, most) for mix, most in largest.items()]).reshape(-1)
         numbers = {mix: number for number, mix in enumerate(largest)}
         self._begins = [numbers[mix] * STATES * CPUS for mix, _ in mixes]
+        self.alike = len(numbers) == 1
         self._places: Any = np.array(self._begins)
 
     def are_of(self, demand: Demand) -> bool:
@@ -79,13 +80,15 @@ class FillTables:
         return np.array([self.code_of(str(name)) for name in found], np.int64)[which]
 
     def expected(self, codes: Any, states: Any, cpu: Any) -> Any:
-        """Returns the expected idle GPU of rows, from the codes of their types and `states_after.states`."""
+        """Returns the expected idle GPU of rows, from the codes of their types and `states_after.states`. The codes may
+        be None if all types are `alike`: they share a table."""
         _, place, lost = states
         where = cpu // _CPU_UNIT
         np.maximum(where, _NOTHING, out=where)
         np.minimum(where, _MAX_CPU, out=where)
         where += place
-        where += self._places.take(codes)
+        if not self.alike:
+            where += self._places.take(codes)
         return self._values.take(where) + lost
 
     def expected_of_row(self, code: int, cpu: int, state: CoarseState) -> float:

@@ -40,11 +40,12 @@ class DemandScore:
     def score(self, pod: PodClass, request: DeviceRequest | None, nodes: Nodes, demand: Demand) -> IntColumn:
         """Returns the points of rows. Rows that cannot take the pod have any."""
         tables, wanted = self._tables_of(demand), wanted_of(pod, request)
-        (found, cpu), codes = states(wanted, nodes), _codes(tables, nodes)
+        (found, cpu), priced = states(wanted, nodes), bool(demand.type_prices and wanted.gpus.gpus)
+        codes = _codes(tables, nodes) if priced or not tables.alike else None
         before, after = tables.expected(codes, found, cpu)
         loss = after - before
         loss += slot_losses(demand, wanted, found[0], cpu)
-        if demand.type_prices and wanted.gpus.gpus:
+        if priced:
             loss += type_prices(demand, tables)[codes] * (wanted.gpus.gpus * wanted.gpus.milli / WHOLE)
         loss /= _STEP
         loss += _HALF
