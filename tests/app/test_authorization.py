@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from kubenexus.app.http.api.readers import Reader
 from kubenexus.app.http.authorization import (
     AT_A_TIME,
     REMEMBERED,
@@ -137,6 +138,19 @@ def test_no_number_of_strangers_displaces_or_delays_a_user_whose_answers_are_kno
     assert len(house.reviews.asked) == asked
     assert house.authorizer.username("good") == "prometheus"
     assert house.authorizer.username() == "system:anonymous"
+
+
+@pytest.mark.parametrize(
+    ("user", "share"),
+    [
+        pytest.param("system:serviceaccount:ml:one", "system:serviceaccount:ml", id="service accounts of a namespace"),
+        pytest.param("system:serviceaccount:ml:two", "system:serviceaccount:ml", id="are one user"),
+        pytest.param("system:node:n1", "system:node:n1", id="other users are not"),
+        pytest.param("alice", "alice", id="a plain name"),
+    ],
+)
+def test_requests_are_counted_by_user(user: str, share: str) -> None:
+    assert Reader(House().authorizer, known=RequestUser(user)).share == share
 
 
 @pytest.mark.parametrize("trouble", [Unreachable("10.0.0.1 is down"), ApiError(403, "Forbidden", "may not review")])

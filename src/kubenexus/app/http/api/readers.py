@@ -1,12 +1,13 @@
 """What the sender of a request may read, by its own rights at the API server."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubenexus.app.http.api.request_problem import RequestProblem
 from kubenexus.app.http.authorization import AuthFailure, RequestAuthorizer, RequestUser, ResourceRight
 
 LIST_NODES = ResourceRight("list", "nodes")
 LIST_ALL_PODS = ResourceRight("list", "pods")
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class Reader(NamedTuple):
@@ -20,6 +21,13 @@ class Reader(NamedTuple):
     def user(self) -> str:
         """The name of the user, once a right was required."""
         return "" if self.authorizer is None else self.authorizer.username(self.token, self.known)
+
+    @property
+    def share(self) -> str:
+        """The name under which the user's requests are counted. Service accounts cost nothing, so all of a namespace
+        count as one user."""
+        user = self.user
+        return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
 
     async def require(self, right: ResourceRight) -> None:
         """Raises RequestProblem unless the user has the right."""

@@ -174,7 +174,7 @@ class ApiRoutes(Generic[State]):
             raise RequestProblem(503, "ServiceUnavailable", f"not listed yet: {', '.join(missing)}")
         if _takes_gzip(request):
             question, key = partial(_packed, question), None if key is None else (key, "gzip")
-        return _json(await self._copies.answer(question, key, user=self._reader(request).user, changes=changes))
+        return _json(await self._copies.answer(question, key, user=self._reader(request).share, changes=changes))
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class ApiRoutes(Generic[State]):
         # Without a position: what follows from now on, or the last ones that are kept.
         after = _number(said, "continue", self._decisions.last if "follow" in said else 0, 1 << 62)
         if "follow" in said:
-            return await self._follow(request, reader.user, namespace, after)
+            return await self._follow(request, reader.share, namespace, after)
         most = _number(said, "limit", 100, MAX_ITEMS)
         some = self._decisions.after(after, most)
         last = some[-1].number if some and some[-1].number < self._decisions.last else 0
