@@ -13,6 +13,7 @@ from kubenexus.framework.pod_limits import BUDGET, POD_LIMITS, ClusterScale, Ent
 from kubenexus.framework.verdict import Code
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.fuzz.call_counting import counted
 from kubenexus.testing.harness import run
 from kubenexus.testing.large.pods import PODS, plain
 
@@ -183,3 +184,14 @@ def test_a_name_in_several_maps_counts_once() -> None:
     containers = [Container(resources=ResourceRequirements(requests=few))] * 3
     pod = Pod(spec=PodSpec(containers=containers, overhead={"cpu": "1", "example.com/disk": "1"}))
     assert count_entries(pod)[pod_limits.RESOURCES] == 3
+
+
+@pytest.mark.parametrize("kind", ["podAntiAffinity", "podAffinity"])
+def test_to_count_a_term_takes_few_calls(kind: str) -> None:
+    """It is counted whenever the pod changes, three times each, and a pod may have 12,000."""
+    made = plain("large")
+    PODS["pod anti-affinity terms" if kind == "podAntiAffinity" else "pod affinity terms"](made, 5_000)
+    pod = decode_pod(msgspec.json.encode(made))
+    counts, calls = counted(lambda: count_entries(pod), 1_000_000)
+    assert counts[pod_limits.TERMS] == counts[pod_limits.POD_REQUIREMENTS] == 5_000
+    assert calls < 5 * 5_000

@@ -185,21 +185,27 @@ def _pods_selected(spec: PodSpec, affinity: Affinity | None) -> Counts:
     asked = [term.label_selector for term in terms] + [each.label_selector for each in constraints]
     keys: set[str] = {key for each in constraints for key in each.match_label_keys}
     requirements, values = len(keys), 0
-    for selector in (each for each in asked if each is not None):
-        requirements += len(selector.match_labels) + len(selector.match_expressions)
-        values += _values(selector)
+    for selector in asked:  # a pod may have 12,000: 0.5 us each without a call of a function, 1.5 us with three
+        if selector is None:
+            continue
+        labels, expressions = selector.match_labels, selector.match_expressions
+        requirements += len(labels) + len(expressions)
+        if expressions:
+            values += _values(selector)
         if requirements <= _MAX_POD_REQUIREMENTS:
-            keys |= selector.keys()
+            keys.update(labels)
+            if expressions:
+                keys.update([wanted.key for wanted in expressions])
     over = [term.namespace_selector for term in terms if term.namespace_selector is not None]
     topologies = {term.topology_key for term in terms} | {each.topology_key for each in constraints}
     return {
         SPREAD: len(constraints),
         TERMS: len(terms),
-        POD_REQUIREMENTS: requirements + sum(len(each.match_labels) + len(each.match_expressions) for each in over),
+        POD_REQUIREMENTS: requirements + sum([len(each.match_labels) + len(each.match_expressions) for each in over]),
         POD_KEYS: len(keys),
         NODE_KEYS: len(topologies),
-        NAMESPACES: sum(len(term.namespaces) for term in terms),
-        VALUES: values + sum(_values(each) for each in over),
+        NAMESPACES: sum([len(term.namespaces) for term in terms]),
+        VALUES: values + sum([_values(each) for each in over]),
     }
 
 
@@ -210,4 +216,4 @@ def terms_of(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
 
 
 def _values(selector: LabelSelector) -> int:
-    return sum(len(wanted.values) for wanted in selector.match_expressions)
+    return sum([len(wanted.values) for wanted in selector.match_expressions])
