@@ -11,7 +11,8 @@ from kubenexus.api.core import Pod, PodCondition
 from kubenexus.api.runtimes import declared_runtime, workload_identity
 from kubenexus.app.http.api.waiting_questions import Question
 from kubenexus.app.report.expected_starts import ExpectedStart, ExpectedStartReporter, ending
-from kubenexus.plan.eta.start_ranges import MAX_AHEAD, _range
+from kubenexus.plan.eta.start_ranges import MAX_AHEAD, _range, stretched
+from kubenexus.state.runtimes.start_outcomes import Stretch
 from kubenexus.testing.builders import a_node, a_pod
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 
@@ -88,6 +89,37 @@ def test_a_waiting_pod_gets_its_expected_start_and_an_equal_one_is_not_written_a
     scheduler_test(story)
 
 
+def test_a_start_that_is_later_than_expected_is_noted_and_corrects_the_next_ranges() -> None:
+    async def story(fixture: SchedulerFixture) -> None:
+        await waits_for_a_pod_that_ends(fixture)
+        starts, outcomes = reporter(fixture), fixture.ledger.nodes.pods.expected_ends.starts
+        asked = fixture.clock.now()
+        await starts.step()
+        assert outcomes.jobs == ("default/next",)
+        fixture.clock.advance(40_000.0)
+        fixture.delete("default/busy")
+        await fixture.work()
+        await starts.step()
+        assert not outcomes.jobs
+        assert outcomes.stretch(fixture.clock.now()).starts == 1
+        assert fixture.ledger.pods["default/next"].assumed_at >= asked + 40_000.0
+
+    scheduler_test(story)
+
+
+def test_a_job_that_is_deleted_tells_nothing_about_starts() -> None:
+    async def story(fixture: SchedulerFixture) -> None:
+        await waits_for_a_pod_that_ends(fixture)
+        starts, outcomes = reporter(fixture), fixture.ledger.nodes.pods.expected_ends.starts
+        await starts.step()
+        fixture.clock.advance(40_000.0)
+        fixture.delete("default/next")
+        await starts.step()
+        assert (outcomes.jobs, outcomes.stretch(fixture.clock.now()).starts) == ((), 0)
+
+    scheduler_test(story)
+
+
 @pytest.mark.parametrize(
     ("later", "moved", "written"),
     [
@@ -154,10 +186,10 @@ def test_the_ending_has_times_that_people_read(early: float, late: float, text: 
 
 @pytest.mark.parametrize("away", [MAX_AHEAD, 1.01 * MAX_AHEAD, 3e11, 1e300])
 def test_the_latest_start_that_is_known_has_an_ending_and_later_ones_are_not_known(away: float) -> None:
-    found = _range(np.full(32, NOON + away), NOON)
+    found = stretched(_range(np.full(32, NOON + away), NOON), Stretch((0.5, 1.0, 20.0)), NOON)
     assert (found.late < math.inf) == (away <= MAX_AHEAD)
     if found.late < math.inf:
-        assert "2039" in ending(ExpectedStart("a", found.early, found.late), NOON)
+        assert "2036" in ending(ExpectedStart("a", found.early, found.late), NOON)
 
 
 def test_jobs_that_wait_for_one_another_for_thousands_of_years_harm_nothing() -> None:

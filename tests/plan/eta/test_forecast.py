@@ -128,7 +128,7 @@ def test_a_job_that_fits_by_amounts_and_was_refused_does_not_wait_for_capacity()
 
 def test_ten_thousand_jobs_with_absurd_runtimes_are_bounded(monkeypatch):
     monkeypatch.setattr(start_ranges, "DRAWS", 2)
-    monkeypatch.setattr(start_ranges.start_ranges, "__defaults__", (2,))
+    monkeypatch.setattr(start_ranges.drawn_ranges, "__defaults__", (2,))
     entries = [waiting(f"a{number}", "9999999999h" if number % 2 else "1s", cpu=3) for number in range(10_000)]
     found = forecast(entries, "2147483647s")
     assert len(found) == 10_000

@@ -37,6 +37,7 @@ MIN_SECONDS: Final = 300.0  # between two writes for a job, and by which a range
 MIN_PART: Final = 0.2  # of the time until it starts, by which a range has to move
 STEP: Final = 300.0  # times are rounded to whole five minutes, outwards
 DAY: Final = 86_400.0
+_WAITS: Final = (QueueState.UNSCHEDULABLE, QueueState.BACKOFF, QueueState.ACTIVE, QueueState.IN_FLIGHT)
 _TRIED: Final = (QueueState.UNSCHEDULABLE.value, QueueState.BACKOFF.value)
 
 log = logs.get("expected_starts")
@@ -51,11 +52,13 @@ class Copies(Protocol):
 
 
 class ExpectedStart(msgspec.Struct, frozen=True):
-    """The range of one job."""
+    """The range of one job. `pod` is one of its pods, and `drawn` the range before it was stretched."""
 
     job: str
     early: float
     late: float
+    pod: str = ""
+    drawn: tuple[float, float, float] = (math.inf, math.inf, math.inf)
 
 
 class _Written(NamedTuple):
@@ -81,6 +84,7 @@ class ExpectedStartReporter:
         self._queue, self._ledger, self._planners, self._reporter = queue, ledger, planners, reporter
         self._copies, self._clock, self._period = copies, clock, period
         self._written: dict[str, _Written] = {}
+        self._pods: dict[str, str] = {}  # by job whose start is awaited
 
     async def run(self) -> None:
         try:
@@ -92,6 +96,7 @@ class ExpectedStartReporter:
 
     async def step(self) -> None:
         """Computes the expected starts, and writes those that have moved."""
+        self._settle()
         if not len(self._queue) or not self._ledger.nodes.pods.expected_ends.known:
             return
         question = partial(starts_in_copy, self._queue, self._ledger, self._planners, self._clock.now())
@@ -100,7 +105,28 @@ class ExpectedStartReporter:
         except RequestProblem as problem:
             log.v(1, "Expected starts are not known", err=problem.message)
             return
-        self._write(msgspec.json.decode(answer, type=list[ExpectedStart]))
+        found = msgspec.json.decode(answer, type=list[ExpectedStart])
+        self._note(found)
+        self._write(found)
+
+    def _note(self, found: list[ExpectedStart]) -> None:
+        """Notes what was drawn for jobs that still wait, so that later ranges are corrected by how it comes out."""
+        starts, now = self._ledger.nodes.pods.expected_ends.starts, self._clock.now()
+        for each in found:
+            if each.job not in self._pods and self._queue.state(each.job) in _WAITS:
+                starts.expect(each.job, each.drawn, now)
+                self._pods[each.job] = each.pod
+        self._pods = {job: self._pods.get(job, "") for job in starts.jobs}
+
+    def _settle(self) -> None:
+        """Looks which jobs have started since, and when."""
+        starts = self._ledger.nodes.pods.expected_ends.starts
+        for job in starts.jobs:
+            record = self._ledger.pods.get(self._pods.get(job, ""))
+            if record is not None and record.slot >= 0:
+                starts.started(job, record.assumed_at or self._clock.now())
+            elif self._queue.state(job) not in _WAITS:
+                starts.forget(job)
 
     def _write(self, found: list[ExpectedStart]) -> None:
         now, known = self._clock.now(), {each.job for each in found}
@@ -133,8 +159,9 @@ def starts_in_copy(queue: SchedulingQueue, ledger: Ledger, planners: Mapping[str
     entries = queue_entries(queue, now)
     found = forecast_starts([each.entry for each in entries], planners, ledger.nodes, now, ledger.queues)
     known = [
-        ExpectedStart(queued.entry.job.key, each.expected.early, each.expected.late)
+        ExpectedStart(job.key, each.expected.early, each.expected.late, job.pods[0].key, each.drawn[:3])
         for queued, each in zip(entries, found, strict=True)
+        for job in [queued.entry.job]
         if each.place and now < each.expected.late < math.inf and queued.state in _TRIED
     ]
     return msgspec.json.encode(known[:MAX_JOBS])

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from kubenexus.framework.job import Job
 from kubenexus.plan.eta.queue_limits import QueueLimits
 from kubenexus.plan.eta.queue_snapshot import ProfileParts, QueueSnapshot, QueueSnapshots
-from kubenexus.plan.eta.start_ranges import StartRange, start_ranges
+from kubenexus.plan.eta.start_ranges import StartRange, drawn_ranges, stretched
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.queues.queue_tree import QueueTree
 
@@ -28,11 +28,13 @@ class WaitingEntry(NamedTuple):
 
 class StartForecast(NamedTuple):
     """What is expected of one job. `place` counts from 1, 0 for a job that is not tried. Times are infinite where they
-    are not known; `basis` says what they are based on, or why there is none. It names no object."""
+    are not known; `basis` says what they are based on, or why there is none. It names no object. `drawn`: the range as
+    it was before it was stretched (`state.runtimes.start_outcomes`)."""
 
     place: int
     expected: StartRange = NEVER
     basis: str = ""
+    drawn: StartRange = NEVER
 
     @property
     def is_known(self) -> bool:
@@ -53,15 +55,18 @@ def forecast_starts(
     tried = [number for number, each in enumerate(entries) if not each.held]
     some = tried[:MAX_JOBS]
     snapshot = QueueSnapshots(planners).take([entries[number].job for number in some], columns, now, limits)
-    ranges = iter(start_ranges(snapshot, now) if snapshot.model.jobs else ())
-    basis = running_basis(snapshot)
+    ranges = iter(drawn_ranges(snapshot, now) if snapshot.model.jobs else ())
+    stretch = columns.pods.expected_ends.starts.stretch(now)
+    basis = running_basis(snapshot) + (f"; fitted to the last {stretch.starts} starts" if stretch.starts else "")
     places = {number: place for place, number in enumerate(tried, 1)}
     found = [StartForecast(0, basis=f"not capacity: {each.held}") for each in entries]
     for place, number in enumerate(some):
         if place in snapshot.left_out:
             found[number] = StartForecast(place + 1, basis=f"not known: {snapshot.left_out[place]}")
         else:
-            found[number] = _forecast(place + 1, next(ranges), entries[number], basis, now)
+            drawn = next(ranges)
+            forecast = _forecast(place + 1, stretched(drawn, stretch, now), entries[number], basis, now)
+            found[number] = forecast._replace(drawn=drawn)
     last = min((found[number].expected.early for number in some[-1:]), default=math.inf)
     for number in tried[MAX_JOBS:]:
         text = (

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.gangs.levels import TopologyLevel
-from kubenexus.api.runtimes import declared_runtime, workload_identity
+from kubenexus.api.runtimes import DeclaredRuntime, WorkloadIdentity, declared_runtime, workload_identity
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.job import Job
@@ -56,6 +56,24 @@ class QueueSnapshot(NamedTuple):
     running: list[Workload]
     waiting: list[Workload]
     left_out: dict[int, str]
+
+
+class History(NamedTuple):
+    """Earlier runs. `typical`: of the whole cluster; `untried`: how many times its declared runtime a workload takes of
+    which no run is known."""
+
+    memory: RuntimeMemory
+    typical: KnownRuns | None
+    untried: tuple[float, ...]
+
+    @classmethod
+    def of(cls, columns: NodeColumns, now: float) -> "History":
+        ends = columns.pods.expected_ends
+        return cls(ends.memory, ends.memory.typical(), ends.untried(now))
+
+    def runs(self, identity: WorkloadIdentity, declared: DeclaredRuntime | None) -> KnownRuns | None:
+        """Returns the earlier runs of a workload, None if nothing is known."""
+        return self.memory.runs(identity, declared, self.untried)
 
 
 class PodDemand(NamedTuple):
@@ -121,7 +139,7 @@ class QueueSnapshots:
         limits = limits or QueueLimits(None)
         kinds, levels, left_out = _Kinds(columns), list[Any](), dict[int, str]()
         found, waiting = list[ModelJob](), list[Workload]()
-        memory, typical = columns.pods.expected_ends.memory, columns.pods.expected_ends.memory.typical()
+        history = History.of(columns, now)
         budget = WorkBudget(left=MAX_CELLS)
         for place, job in enumerate(jobs):
             try:
@@ -131,9 +149,9 @@ class QueueSnapshots:
                 left_out[place] = str(error)
                 continue
             found.append(msgspec.structs.replace(made, uses=uses, tiers=tiers) if uses or tiers else made)
-            waiting.append(_waiting_workload(job, memory, typical))
+            waiting.append(_waiting_workload(job, history))
         arrays = _Arrays(kinds.demands, columns)
-        running, workloads = self._running(arrays, columns, now, limits)
+        running, workloads = self._running(arrays, columns, now, limits, history)
         model = arrays.model(tuple(found), tuple(running), tuple(levels), tuple(limits.left))
         return QueueSnapshot(model, workloads, waiting, left_out)
 
@@ -153,21 +171,20 @@ class QueueSnapshots:
         return ModelJob(members, (float(place),), _believed(job, columns), level)
 
     def _running(
-        self, arrays: "_Arrays", columns: NodeColumns, now: float, limits: QueueLimits
+        self, arrays: "_Arrays", columns: NodeColumns, now: float, limits: QueueLimits, history: "History"
     ) -> tuple[list[RunningJob], list[Workload]]:
         groups: dict[str, list[tuple[PodRecord, RunningPod | None]]] = {}
         for record, pod in arrays.ending_pods(columns, now, everywhere=bool(limits.left)):
             groups.setdefault(self._gang_of(record) or record.uid, []).append((record, pod))
         running, workloads = list[RunningJob](), list[Workload]()
         ends = columns.pods.expected_ends
-        memory, typical = ends.memory, ends.memory.typical()
         for name, members in groups.items():
             first = members[0][0]
             since = min(float(ends.since[record.slot]) for record, _ in members)
             since = min(since, now)  # another machine's clock may be ahead
             believed = max(float(ends.runtime[record.slot]) for record, _ in members)
-            known = None if first.identity is None else memory.runs(first.identity, first.declared)
-            runs = known or typical
+            known = None if first.identity is None else history.runs(first.identity, first.declared)
+            runs = known or history.typical
             if first.terminating:
                 runs, believed = KnownRuns((1.0,), limit=0.0), 1.0
             uses, pods = limits.of_pods(record for record, _ in members), [pod for _, pod in members if pod is not None]
@@ -195,15 +212,15 @@ def _declared_gang(record: PodRecord) -> str:
     return record.traits.gang.key if record.traits.gang is not None else ""
 
 
-def _waiting_workload(job: Job, memory: RuntimeMemory, typical: KnownRuns | None) -> Workload:
+def _waiting_workload(job: Job, history: History) -> Workload:
     """Returns the runs of the member that takes longest in the median."""
     best: Workload | None = None
     longest = -1.0
     for pod in job.pods[:64]:
         identity, declared = workload_identity(pod), declared_runtime(pod)
-        runs = memory.runs(identity, declared)
+        runs = history.runs(identity, declared)
         if runs is None:
-            return Workload(job.key, str(identity), typical, is_typical=True)
+            return Workload(job.key, str(identity), history.typical, is_typical=True)
         middle = runs.seconds[len(runs.seconds) // 2]
         if middle > longest:
             best, longest = Workload(job.key, str(identity), runs), middle

@@ -8,6 +8,7 @@ import numpy as np
 from kubenexus.plan.eta.queue_snapshot import QueueSnapshot, Workload
 from kubenexus.plan.eta.runtime_draws import DRAWS, RuntimeDraws
 from kubenexus.plan.eta.start_simulation import Draw, StartSimulation
+from kubenexus.state.runtimes.start_outcomes import PARTS, Stretch
 
 MAX_STEPS: Final = 4000  # of one draw
 MAX_WORK: Final = 4_000_000  # of all draws, in units of `simulation_work`: some seconds
@@ -15,10 +16,7 @@ MIN_DRAWS: Final = 4  # however much one takes
 # Seconds ahead from which on a start counts as not known: ten years. A pod may declare 68 years, and a hundred pods may
 # wait for one another; the calendar ends in the year 9999.
 MAX_AHEAD: Final = 3650 * 86_400.0
-EARLY, LIKELY, LATE = 0.1, 0.5, 0.9
-# The draws know neither jobs that have not arrived, which go ahead of those that wait, nor that workloads change.
-# Fitted on two traces, so that eight starts of ten are in the range (docs/eta.md).
-SOONER, LATER = 0.9, 1.3  # times the seconds until the quantiles
+EARLY, LIKELY, LATE = PARTS
 
 
 class StartRange(NamedTuple):
@@ -30,9 +28,9 @@ class StartRange(NamedTuple):
     late: float
 
 
-def start_ranges(snapshot: QueueSnapshot, now: float, draws: int = DRAWS) -> list[StartRange]:
-    """Returns the range of each job of the model. Of a queue that is a lot of work there are fewer draws, and a draw
-    may end early: what has not started by then is not known."""
+def drawn_ranges(snapshot: QueueSnapshot, now: float, draws: int = DRAWS) -> list[StartRange]:
+    """Returns the range of each job of the model, as it is drawn. Of a queue that is a lot of work there are fewer
+    draws, and a draw may end early: what has not started by then is not known."""
     simulation, source = StartSimulation(snapshot.model, now), RuntimeDraws(draws)
     ends = [
         _ends(each, running.since, source, draws)
@@ -66,4 +64,12 @@ def _range(starts: Any, now: float) -> StartRange:
     ordered = np.sort(np.where(starts - now <= MAX_AHEAD, starts, math.inf))
     places = [min(int(part * len(ordered)), len(ordered) - 1) for part in (EARLY, LIKELY, LATE)]
     early, likely, late = (float(ordered[place]) for place in places)
-    return StartRange(now + SOONER * (early - now), likely, now + LATER * (late - now))
+    return StartRange(early, likely, late)
+
+
+def stretched(drawn: StartRange, stretch: Stretch, now: float) -> StartRange:
+    """Returns the range, corrected by how earlier ones came out. The draws know neither jobs that have not arrived,
+    which go ahead of those that wait, nor that workloads change."""
+    if drawn.late == math.inf:
+        return drawn
+    return StartRange(*[min(time, now + MAX_AHEAD) for time in stretch.apply(drawn, now)])

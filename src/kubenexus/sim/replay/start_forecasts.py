@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from kubenexus.plan.eta.queue_snapshot import QueueSnapshots
-from kubenexus.plan.eta.start_ranges import StartRange, start_ranges
+from kubenexus.plan.eta.start_ranges import StartRange, drawn_ranges, stretched
 from kubenexus.sim.replay.cluster import ReplayCluster
 from kubenexus.sim.replay.waiting_jobs import WaitingJob
 from kubenexus.state.pods import PodRecord
@@ -80,9 +80,10 @@ class StartForecasts:
         ends = self._cluster.ledger.nodes.pods.expected_ends
         ends.look_again(now)
         snapshot = self._snapshots.take(jobs, self._cluster.ledger.nodes, now)
-        ranges = start_ranges(snapshot, now)
+        ranges, stretch = drawn_ranges(snapshot, now), ends.starts.stretch(now)
         for place, each in wanted:
-            self._open[each.order] = StartRecord(each.job.name, now, place, ranges[place])
+            self._open[each.order] = StartRecord(each.job.name, now, place, stretched(ranges[place], stretch, now))
+            ends.starts.expect(str(each.order), ranges[place], now)
 
     def started(self, waiting: WaitingJob, uids: Sequence[str], now: float) -> None:
         """Takes in the start of a job."""
@@ -90,4 +91,5 @@ class StartForecasts:
             self._gangs[uid] = waiting.job.name
         record = self._open.pop(waiting.order, None)
         if record is not None:
+            self._cluster.ledger.nodes.pods.expected_ends.starts.started(str(waiting.order), now)
             self.records.append(record._replace(started=now))

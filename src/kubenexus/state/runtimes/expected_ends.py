@@ -10,11 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.runtimes import declared_runtime, seconds_run, workload_identity
+from kubenexus.api.runtimes import WorkloadIdentity, declared_runtime, seconds_run, workload_identity
 from kubenexus.base.arrays import grow
 from kubenexus.state.pods import PodRecord, is_finished
 from kubenexus.state.runtimes.estimate import RuntimeEstimate
 from kubenexus.state.runtimes.memory import RuntimeMemory
+from kubenexus.state.runtimes.start_outcomes import StartOutcomes
+from kubenexus.state.runtimes.untried import untried_factors
 
 MAX_LOOKS: Final = 1000  # pods without a known runtime that are looked at again at a time
 MAX_OUTLIVED: Final = 1000  # pods that are newly found to outlive their runtime, at a time
@@ -22,10 +24,11 @@ MAX_OUTLIVED: Final = 1000  # pods that are newly found to outlive their runtime
 
 class ExpectedEnds:
     """One entry for each pod that counts on a node: `runtime` in seconds, infinite if it is not known, and `since`:
-    when it started or was placed. Only `PodColumns` adds and removes pods. `memory` has what earlier runs tell."""
+    when it started or was placed. Only `PodColumns` adds and removes pods. `memory` has what earlier runs tell,
+    `starts` what earlier forecasts do."""
 
     def __init__(self) -> None:
-        self.memory = RuntimeMemory()
+        self.memory, self.starts = RuntimeMemory(), StartOutcomes()
         self.runtime, self.since = np.full(64, np.inf), np.full(64, np.inf)
         self._next_count = np.ones(64)  # how many times its runtime a pod has run when it is next counted as late
         self._records: dict[int, PodRecord] = {}  # by slot: pods that may have a runtime
@@ -93,6 +96,16 @@ class ExpectedEnds:
             self._next_count[slot] = 2.0 * seconds / max(float(self.runtime[slot]), 1.0)
             if record.identity is not None:
                 self.memory.outlived(record.identity, seconds, record.declared)
+
+    def untried(self, now: float) -> tuple[float, ...]:
+        """Returns how many times its declared runtime a workload takes of which no run is known. Members of a gang
+        count once."""
+        under_way: dict[tuple[WorkloadIdentity, float], float] = {}
+        for slot, record in list(self._records.items())[:MAX_LOOKS]:
+            since = float(self.since[slot])
+            if record.declared is not None and record.identity is not None and since < now:
+                under_way[record.identity, since] = (now - since) / record.declared.seconds
+        return untried_factors(self.memory.factors(), under_way.values())
 
     # --- reading ---------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from kubenexus.api.runtimes import DeclaredRuntime, WorkloadIdentity
 from kubenexus.state.runtimes.estimate import RuntimeEstimate
+from kubenexus.state.runtimes.untried import ASSUMED
 
 MAX_NAMESPACES: Final = 1000
 MAX_IDENTITIES: Final = 64  # of a namespace; the one whose last run is the longest ago is forgotten first
@@ -28,8 +29,6 @@ MIN_RUNS: Final = 3  # fewer tell nothing
 TYPICAL_IDENTITIES, TYPICAL_RUNS, TYPICAL = 8, 6, 120  # of a namespace, of an identity, and in all
 MAX_FACTOR: Final = 1e6  # twelve days of a declared second
 MAX_OWED: Final = 7 * 86_400.0  # seconds; a mistake is forgiven after a week of runs
-# How many times its declared runtime a workload takes of which no run is known: a limit is rarely reached.
-UNTRIED: Final = (0.1, 0.3, 0.5, 0.7, 0.9, *[1.0] * 15)
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
 
 
@@ -144,14 +143,17 @@ class RuntimeMemory:
             factors = namespace.factors
         return _declared(identity, declared, factors)
 
-    def runs(self, identity: WorkloadIdentity, declared: DeclaredRuntime | None) -> KnownRuns | None:
-        """Returns what `estimate` is based on, run by run; None if nothing tells."""
+    def runs(
+        self, identity: WorkloadIdentity, declared: DeclaredRuntime | None, untried: Sequence[float] = ASSUMED
+    ) -> KnownRuns | None:
+        """Returns what `estimate` is based on, run by run; None if nothing tells. `untried`: how many times its
+        declared runtime a workload takes of which no run is known."""
         namespace = self._namespaces.get(identity.namespace)
         runs = None if namespace is None else namespace.identities.get(identity[1:])
         if declared is None:
             known = None if runs is None or len(runs.seconds) < MIN_RUNS else runs.seconds
             return None if known is None else KnownRuns(tuple(sorted(known)))
-        times: Sequence[float] = UNTRIED
+        times = untried
         for each in (runs, namespace):
             if each is not None and len(each.ended) >= MIN_RUNS:
                 times = sorted(each.ended)
@@ -167,6 +169,10 @@ class RuntimeMemory:
                 found += sorted(runs.seconds)[:: max(-(-len(runs.seconds) // TYPICAL_RUNS), 1)]
         found.sort()
         return KnownRuns(tuple(found[:: max(-(-len(found) // TYPICAL), 1)])) if len(found) >= MIN_RUNS else None
+
+    def factors(self) -> list[float]:
+        """Returns how many times their declared runtime the last runs of all namespaces took, few of each."""
+        return [each for namespace in self._namespaces.values() for each in list(namespace.ended)[-TYPICAL_RUNS:]]
 
     def __iter__(self) -> Iterator[tuple[WorkloadIdentity, IdentityRuns]]:
         for name, namespace in self._namespaces.items():
