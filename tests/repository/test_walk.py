@@ -1,4 +1,4 @@
-"""The walk through the code in docs/architecture.md names functions that exist, and is short."""
+"""The walk and the glossary in docs/architecture.md name functions and classes that exist; the walk is short."""
 
 import ast
 import functools
@@ -43,3 +43,33 @@ def test_the_steps_are_numbered_and_a_pod_takes_fewer_than_75() -> None:
     assert [number for number, _, _ in GANG] == [*range(1, len(GANG) + 1)]
     assert 50 < len(POD) < 75
     assert len(GANG) > 30
+
+
+GLOSSARY = PAGE.partition("## Glossary\n")[2]
+LOCATIONS = sorted({name for row in GLOSSARY.splitlines() for name in re.findall(r"`([a-z]\w*(?:\.\w+)+)`", row)})
+
+
+def definition(name: str) -> tuple[Path, list[str]]:
+    """The module, or the package, that a dotted name begins with, and the names that follow."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = SOURCE.joinpath(*parts[:length])
+        if path.with_suffix(".py").is_file() or path.is_dir():
+            return path, parts[length:]
+    raise AssertionError(f"no module: {name}")
+
+
+@pytest.mark.parametrize("name", LOCATIONS)
+def test_each_word_of_the_glossary_is_where_the_page_says(name: str) -> None:
+    path, names = definition(name)
+    if names:
+        source = path.with_suffix(".py").read_text(encoding="utf-8")
+        missing = [each for each in names if not re.search(rf"\b{each}\b", source)]
+        assert missing == []
+
+
+def test_each_package_with_state_or_decisions_has_words_in_the_glossary() -> None:
+    for package in ["state.claims", "state.numa", "state.queues", "state.runtimes", "plan.eta", "plan.backfill"]:
+        assert any(name.startswith(package + ".") for name in LOCATIONS), package
+    for package in ["app.kueue", "app.provisioning", "app.recording", "webhook", "discovery", "web", "explain"]:
+        assert any(name.startswith(package + ".") for name in LOCATIONS), package

@@ -1,7 +1,7 @@
 """Runs tasks beside the loop, so that none of them ends the process: jobs are placed without them.
 
-An API server may answer with anything, and what a tenant writes is read in many places. An exception that nobody
-expected costs one step of one task: it is logged, and the task begins again.
+An API server may answer with anything, and what a tenant writes is read in many places. An unexpected
+exception costs one step of one task: it is logged, and the task begins again.
 """
 
 import asyncio

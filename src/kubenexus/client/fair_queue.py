@@ -23,7 +23,7 @@ namespaces whose webhooks take 0.24 s would leave a 64th one four calls a second
 An UNKNOWN namespace has one call in flight, its trial. A trial that is not answered within `TRIAL_SECONDS` makes its
 namespace STUCK, and the caller ends it after `CallInFlight.timeout`. Trials do not count against `limit`. The next is
 of a namespace chosen at random: in any order a tenant could add namespaces that hang before or behind another's. With
-64 slots 256 namespaces that hang are found out in a second, with 8 slots 32.
+64 slots 256 namespaces that hang are detected in a second, with 8 slots 32.
 
 After its trial a namespace may have `FIRST_CALLS` calls in flight, and one more for each call that is answered in time.
 A webhook that answers has all slots after five rounds. Calls outside of all namespaces pass no webhook of a tenant;

@@ -1,7 +1,7 @@
 """`SlotShares`: chooses the namespace that has the next free slot of a `FairQueue`.
 
 Slots are shared among the groups of namespaces, then within each group: see `client.fair_queue`. Each group has a heap
-of the namespaces that may send a call. Counters are kept up to date by those who change them, so that no choice counts
+of the namespaces that may send a call. Counters change with each call that begins or ends, so that no choice counts
 calls or looks at all namespaces.
 """
 

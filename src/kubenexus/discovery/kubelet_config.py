@@ -1,4 +1,4 @@
-"""Reads the part of a KubeletConfiguration that decides about NUMA: nothing on the API server tells it."""
+"""Reads the part of a KubeletConfiguration that decides about NUMA: no object of the API server contains it."""
 
 import re
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`Machine`: what discovery finds of a machine. Plain data; numbers are `UNKNOWN` where the machine does not tell."""
+"""`Machine`: what discovery finds of a machine. Plain data; numbers are `UNKNOWN` where they are not known."""
 
 from collections.abc import Sequence
 

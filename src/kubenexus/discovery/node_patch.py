@@ -1,4 +1,4 @@
-"""The labels and annotations of a node that tell what its machine is, in the forms of the registry of keys.
+"""The labels and annotations that describe the machine of a node, in the forms of the registry of keys.
 
 What people select nodes by is a label; the layout of NUMA nodes and cards is in annotations.
 """

@@ -1,7 +1,7 @@
-"""What NVIDIA's driver answers about its GPUs, through its library NVML and ctypes. No package is needed for it.
+"""Reads GPUs from NVIDIA's driver, through its library NVML and ctypes. No package is needed for it.
 
-The library comes with the driver. Where it is missing there is nothing to ask; a question that it does not support
-leaves its fact unknown.
+The library comes with the driver. Without it there are no GPUs to report; a fact that the library does
+not support stays unknown.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """The NodeResourceTopology of a node, as far as its machine tells: NUMA nodes, distances, and what they have.
 
-It tells what is there, never what is in use: `available` is always all that can be allocated. The scheduler subtracts
+It contains what exists, never what is in use: `available` is always all that can be allocated. The scheduler subtracts
 the pods itself. A NUMA node lists the CPUs only under the static CPU Manager, and memory only under the static Memory
 Manager, as the agents do that ask the kubelet: without these, nothing of them belongs to a pod.
 """

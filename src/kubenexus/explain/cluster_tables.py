@@ -45,7 +45,7 @@ def jobs_of(dump: ClusterDump, namespace: str) -> list[JobDocument]:
 
 
 def queues_of(dump: ClusterDump, namespace: str) -> list[QueueDocument]:
-    """Returns the namespaces whose pods wait. Without a queue, only the jobs that may not be tried are told apart."""
+    """Returns the namespaces whose pods wait. Without a queue, only jobs that may not be tried are distinguished."""
     by_namespace: dict[str, list[JobDocument]] = {}
     for job in jobs_of(dump, namespace):
         by_namespace.setdefault(job.namespace, []).append(job)

@@ -1,4 +1,4 @@
-"""What a placed pod keeps for the pods that are expected, where that decided between its node and the next one."""
+"""The line of an explanation about demand: what the chosen node leaves for expected pods, if that decided."""
 
 from typing import TYPE_CHECKING
 

@@ -276,7 +276,7 @@ class AssignMembers(Assign, Protocol):
 
 @runtime_checkable
 class AssignTogether(Assign, Protocol):
-    """An Assign that can choose for several members of a gang on one row together, whatever their classes."""
+    """An Assign that can choose for several members of a gang on one row together, of one class or several."""
 
     def assign_together(self, pods: Sequence[PodClass], row: int, nodes: Nodes) -> list[Assignment] | Verdict:
         """Called by the gang planner when a member finds no row, because members before it took what it needs.

@@ -153,7 +153,7 @@ class DemandLearner:
 
 
 class _Hardware(NamedTuple):
-    """GPU types: their names, the number of each row's, those that are told apart, most GPUs first, each with the GPUs
+    """GPU types: their names, the number of each row's, those that are separate, most GPUs first, each with the GPUs
     of its largest node; and whether most nodes have GPUs."""
 
     names: list[str]

@@ -16,7 +16,7 @@ refusal, and then waits for two vain attempts for each other namespace with retr
 double that. While retries succeed, or only one kind of jobs waits, the order is the only rule.
 
 With queues (`queue.fair`) the order is that of the tree. Priorities of different queues are not compared, so a job that
-was never tried goes next whatever its priority if it is of another queue, and retries take turns by cost alone.
+was never tried goes next, with any priority, if it is of another queue, and retries take turns by cost alone.
 """
 
 from kubenexus.queue.job_class import JobClass

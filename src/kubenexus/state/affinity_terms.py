@@ -12,7 +12,7 @@ from kubenexus.api.selectors import EVERYTHING, Selector, compile_selector
 from kubenexus.base.errors import Malformed
 
 MOST_TERMS, MOST_ENTRIES = 500, 10_000  # that are read of a pod's affinity
-_USUAL = 8 << 10  # bytes; nobody has thousands of pods with longer ones, and they would only fill memory
+_USUAL = 8 << 10  # bytes; no cluster has thousands of pods with longer ones, which would only fill memory
 T = TypeVar("T", PodAffinityTerm, WeightedPodAffinityTerm)
 
 
@@ -80,7 +80,7 @@ def usual_terms(pod: Pod) -> tuple[AffinityTerm, ...] | None:
 
 def _kept(affinity: Affinity) -> tuple[PodAffinity | None, PodAffinity | None]:
     """What is read of a pod's affinity: of one with thousands of terms the first, required ones before preferred ones.
-    No pod that we place has so many (`framework.pod_limits`); one that somebody else bound must not stop everybody."""
+    No pod that we place has so many (`framework.pod_limits`); one bound by another program must not stop the loop."""
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
     budget = _TermBudget()
     required = [budget.first(side.required) if side is not None else [] for side in sides]

@@ -14,7 +14,7 @@ from kubenexus.api.keys import discovered, gpu
 
 # Labels of nodes that name the GPU type, the first that is there.
 TYPE_LABELS: Final = (*(spelling.key for spelling in gpu.MODEL.spellings), discovered.PRODUCT.key)
-MAX_TYPES: Final = 8  # GPU types of a shape, and of a cluster that are told apart
+MAX_TYPES: Final = 8  # GPU types of a shape, and of a cluster that are distinguished
 
 
 class DemandShape(msgspec.Struct, frozen=True, gc=False, order=True):

@@ -289,7 +289,7 @@ class Ledger(KeptCapacity):
             return self._add(fresh)
         claims = self.reservations.claims_of(record.key) if self.reservations else []
         if record.uid == fresh.uid:
-            fresh.kueue_workload = record.kueue_workload  # as it was placed, whatever its owner writes later
+            fresh.kueue_workload = record.kueue_workload  # as it was placed: its owner may write another later
         if record.node == fresh.node:
             # What we gave it counts, not what its owner may have written into the annotation since.
             fresh.device_shares = record.device_shares or fresh.device_shares

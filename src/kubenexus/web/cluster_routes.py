@@ -1,4 +1,4 @@
-"""The live API about a cluster that was read: from a file, or from the API server every few seconds while asked."""
+"""Serves the live API for a cluster that was read: from a file, or every few seconds from the API server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

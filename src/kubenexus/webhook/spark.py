@@ -1,6 +1,6 @@
 """What a SparkApplication states about its executors, as annotations of its driver.
 
-The driver makes the executors. With these annotations the scheduler reserves their room when it places the driver.
+The driver makes the executors. With these annotations the scheduler reserves their capacity when it places the driver.
 """
 
 import re

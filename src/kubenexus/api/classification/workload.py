@@ -13,7 +13,7 @@ By falling precedence:
     interactive  a whole word in an image: an image says least, since jobs run in images of notebooks, too
     service      everything else
 
-Work for a pod is bounded, whatever the pod contains: labels and annotations are looked up by known keys; of owners,
+Work for a pod is bounded: labels and annotations are looked up by known keys; of owners,
 containers, resources and long texts only the first are read.
 """
 

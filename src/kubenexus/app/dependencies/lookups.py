@@ -1,4 +1,4 @@
-"""Looks up what became of jobs that others wait for (`queue.job_dependencies`).
+"""Looks up whether jobs that other jobs wait for have ended (`queue.job_dependencies`).
 
 Pods that have ended are not watched, and after a restart the scheduler knows none of them; so the API server is asked:
 for a Job of the name, then for a pod, then for the pods of a gang. Names are looked up only while a pod waits for them,

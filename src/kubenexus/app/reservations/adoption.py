@@ -1,4 +1,4 @@
-"""From requests and statuses to entries of the ledger's table of reserved capacity."""
+"""Builds entries of the ledger's table of reserved capacity, from the spec or the status of a ResourceReservation."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the job itself could give up: its topology, constraints, some members, or its place behind other jobs."""
+"""Changes of the job that may make it start: less topology or fewer constraints, fewer members, a higher priority."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What the cluster could give: nodes that take pods again, more of a resource on a node, more nodes."""
+"""Changes of the cluster that may make a job start: nodes that accept pods again, larger nodes, more nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

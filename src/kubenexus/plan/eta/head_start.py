@@ -1,4 +1,4 @@
-"""When the first job that does not fit is believed to start, on which rows, and what it leaves there for others."""
+"""In a simulation: when the first job that does not fit is expected to start, on which rows, and what it leaves."""
 
 import math
 from bisect import bisect_right, insort

@@ -1,7 +1,7 @@
 """The cluster and its queue as plain numbers, which a simulation of starts can play forward without any object.
 
 A kind is what one pod asks for, and the rows that it may go to. Rows are nodes. Amounts are by resource, and GPUs also
-by card, so that parts of cards and whole ones are told apart.
+by card, so that parts of cards and whole ones are distinct.
 """
 
 import math

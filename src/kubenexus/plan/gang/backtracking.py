@@ -78,7 +78,7 @@ class BacktrackingSearch:
         self._pods: dict[str, Pod] = {}
         self._sharing: tuple[Sequence[MemberClass], SharingMembers | None] = ((), None)
         # Whether the check of nominated pods, or a plugin, reads the keys or the rows of the other members. Both are
-        # collected for each member anew, which takes time by their number.
+        # collected again for each member, which takes time by their number.
         self._needs_keys = bool(snapshot.nominees())
         self._needs_rows = pod_placer.depends_on_job
 

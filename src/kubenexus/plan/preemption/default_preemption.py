@@ -147,7 +147,7 @@ class NodeOutcomes:
         if classified.rejection is not None:
             return
         for plugin, reasons, where in rejections(classified, columns, yielding):
-            # A pod that cannot be read stays on its node whatever else leaves.
+            # A pod that cannot be read stays on its node, no matter which others leave.
             if code_of(reasons) is Code.UNSCHEDULABLE and plugin != UNREADABLE_POD:
                 self.potential |= where
 

@@ -61,7 +61,7 @@ class SearchCut(Exception):
 
 
 class _TooManyDevices(Exception):
-    """A claim would have more devices than it can hold, whatever the devices are."""
+    """A claim would have more devices than it can hold, with any choice of devices."""
 
 
 def allocate(
@@ -83,7 +83,7 @@ def allocate(
 
 
 class _Search:
-    """One search. Whatever it takes on trial it gives back when it goes on."""
+    """One search. It returns each device that it took on trial before it tries the next."""
 
     def __init__(
         self,

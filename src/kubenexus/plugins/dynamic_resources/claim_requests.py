@@ -1,6 +1,6 @@
 """What claims ask for, compiled: each request with its class, selectors, constraints and number of devices.
 
-Compiled once for a set of claims, whatever the node. Errors have kube-scheduler's words. A claim is named by its key,
+Compiled once for a set of claims, for all nodes. Errors have kube-scheduler's words. A claim is named by its key,
 which only its own pod reports.
 """
 

@@ -1,6 +1,6 @@
 """Constraints between the devices of a claim: equal or different values of an attribute.
 
-A constraint that a device breaks stays broken whatever is added, so the search gives up such a device at once.
+A constraint that a device breaks stays broken when others are added, so the search gives up such a device at once.
 """
 
 from kubenexus.plugins.dynamic_resources.claim_requests import CompiledConstraint, CompiledRequest

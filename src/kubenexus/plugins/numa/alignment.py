@@ -121,7 +121,7 @@ class ContainerRule:
 
 
 def _any_cpus(states: ZoneStates, codes: Any) -> Any:
-    """Returns the states on which a container fits whatever CPUs are free."""
+    """Returns the states on which a container fits with any choice of free CPUs."""
     return ~(states.field("aligned", codes) & states.field("static_cpus", codes))
 
 

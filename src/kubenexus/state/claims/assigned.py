@@ -1,4 +1,4 @@
-"""What a pod brings for its claims, by the claims themselves instead of their positions in the pod."""
+"""The allocations of a placed pod, by the key of each claim instead of its position in the pod."""
 
 import hashlib
 import uuid

@@ -2,7 +2,7 @@
 
 A claim of a pod belongs to its PodGroup if that lists the same claim: equal in its name within the pod, and in the
 ResourceClaim or the template that it names. Such a claim is reserved once, for the PodGroup. An API server without the
-gate drops the field, so a PodGroup that has it tells that the gate is on.
+gate drops the field, so a PodGroup that has it shows that the gate is on.
 """
 
 from typing import Final

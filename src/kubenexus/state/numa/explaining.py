@@ -1,4 +1,4 @@
-"""What the pods that a report counts hold, each of them if that can be known.
+"""Finds what each pod that a report counts holds on NUMA nodes, as far as that can be known.
 
     as predicted when they were placed           the report agrees with the sums
     admitted again, after pods that are known    they reached the kubelet in another order

@@ -1,7 +1,7 @@
-"""Which pods on a node its report has not counted yet.
+"""Finds the pods on a node that its report has not counted yet.
 
-Watches of pods and of reports are not ordered among each other, and a report is some seconds old. What tells is the
-sum: all that the counted pods hold must be what the report has in use.
+Watches of pods and of reports are not ordered among each other, and a report is some seconds old. So the
+sums decide: all that the counted pods hold must be what the report has in use.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which limit is reached first, on the way from a namespace up the tree."""
+"""Finds the first limit that a job would exceed, from its namespace up the tree of queues."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,9 +1,9 @@
-"""What a queue may take back: others borrow it while the queue is below its guarantee.
+"""Reclaim: what a queue below its guarantee may take back, by evictions, from queues that borrow it.
 
 A job may take back at each level of the tree where its queue is below its guarantee and stays within it, from siblings
 that use more than theirs. No queue that loses pods falls below its guarantee by that, neither the sibling nor a queue
 below it. So a queue that has reached its guarantee keeps it, and one that has not loses nothing: it takes back no more
-than its guarantee, and evictions come to an end whatever the weights are.
+than its guarantee, and evictions come to an end with any weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""How long pods run: what earlier runs tell, and when the pods on nodes are expected to end."""
+"""How long pods run: what is learned from earlier runs, and when the pods on nodes are expected to end."""

@@ -1,4 +1,4 @@
-"""What earlier runs tell about the next one, by workload identity. Bounded, and never shared between namespaces.
+"""Learns runtimes from earlier runs, by workload identity. Bounded, and never shared between namespaces.
 
     namespace ── identity ── the last runs: seconds, and for runs with a declared runtime how many times it they took
               └─ the last runs of all identities with a declared runtime

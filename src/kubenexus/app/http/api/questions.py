@@ -1,4 +1,4 @@
-"""Questions that a package above `app` answers: `explain` decides about jobs that wait, or that do not exist yet."""
+"""Questions to the live API that `explain` answers: about jobs that wait, or that do not exist yet."""
 
 from typing import Protocol, TypeVar
 
