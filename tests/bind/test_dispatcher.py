@@ -17,6 +17,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
 from tests.async_helpers import wait_until, yield_to_loop
+from tests.bind.send_checks import send_checks
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
@@ -55,7 +56,14 @@ def run(
             await asyncio.sleep(0)
 
         dispatcher = Dispatcher(
-            server, guard or Guard(), landed, random.Random(1), limit=limit, hooks=hooks or BindHooks(), sleep=sleep
+            server,
+            guard or Guard(),
+            landed,
+            random.Random(1),
+            limit=limit,
+            hooks=hooks or BindHooks(),
+            sleep=sleep,
+            checks=send_checks(),
         )
         for each in commitments:
             dispatcher.submit(each)
@@ -198,7 +206,7 @@ def test_closing_finishes_what_is_sent_and_sends_no_more() -> None:
 
     async def life() -> int:
         server.held = asyncio.Event()
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=2)
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=2, checks=send_checks())
         dispatcher._slots.queue._averages["default"] = 0.0  # it was answered before
         for pod in pods:
             dispatcher.submit(committed(pod))
@@ -220,7 +228,7 @@ def test_closing_does_not_wait_for_ever() -> None:
 
     async def life() -> int:
         server.held = asyncio.Event()
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1))
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), checks=send_checks())
         dispatcher.submit(committed(WEB))
         await asyncio.sleep(0)
         return await dispatcher.close(0.05)
@@ -236,7 +244,9 @@ def test_less_urgent_calls_wait_while_binds_do() -> None:
     async def life() -> list[str]:
         log: list[str] = []
         server.held = asyncio.Event()
-        dispatcher = Dispatcher(server, Guard(), lambda *_: log.append("landed"), random.Random(1), limit=2)
+        dispatcher = Dispatcher(
+            server, Guard(), lambda *_: log.append("landed"), random.Random(1), limit=2, checks=send_checks()
+        )
         await dispatcher.wait_for_quiet()
         for pod in pods:
             dispatcher.submit(committed(pod))
@@ -271,7 +281,7 @@ def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list
 
     async def life() -> None:
         server = held_server(*(pod for job in jobs for pod in job))
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4)
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, checks=send_checks())
         dispatcher.backlog.max_under_way = 8 // UNKNOWN_FACTOR
         for job in jobs:
             assert dispatcher.backlog.admits("default"), "the job before this one is not as much as may be ahead"
@@ -293,7 +303,7 @@ def test_a_job_goes_out_whole_however_large_and_the_next_is_held_back() -> None:
 
     async def life() -> None:
         server, landed = held_server(*gang), Landed()
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4)
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, checks=send_checks())
         dispatcher.backlog.max_under_way = 8
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default")
@@ -317,7 +327,7 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
     async def life() -> None:
         server = held_server(*gang)
         hooks = BindHooks((Provisioner(),))
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, hooks=hooks)
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, hooks=hooks, checks=send_checks())
         dispatcher.backlog.max_under_way = 8 // UNKNOWN_FACTOR
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default"), "whether it has to wait is not known yet"
@@ -342,7 +352,7 @@ def test_a_plugin_that_fails_leaves_nothing_counted() -> None:
     async def life() -> None:
         pods, landed = [a_pod(f"p{i}") for i in range(8)], Landed()
         server, hooks = PodServer(*pods), BindHooks((Broken(),))
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, hooks=hooks)
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, hooks=hooks, checks=send_checks())
         dispatcher.submit(committed(*pods))
         await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == ["refused"] * 8

@@ -14,12 +14,12 @@ from kubenexus.api.core import Pod
 from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.job_binding import BindHooks, JobBinding, PodBinding
-from kubenexus.bind.job_progress import SendChecks
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
 from tests.async_helpers import yield_to_loop
+from tests.bind.send_checks import send_checks
 from tests.bind.server import Guard, PodServer
 
 LIMIT = 3
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
             random.Random(1),
             limit=LIMIT,
             hooks=BindHooks((self.volumes,)),
-            checks=SendChecks(
+            checks=send_checks(
                 still_wanted=lambda pod_binding: "gone" if pod_binding.pod.metadata.name in self.gone else ""
             ),
             sleep=lambda seconds: asyncio.sleep(0),

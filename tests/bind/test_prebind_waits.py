@@ -11,6 +11,7 @@ from kubenexus.bind.job_binding import BindHooks, PodBinding
 from kubenexus.bind.prebind_waits import MAX_PER_NAMESPACE, MAX_WAITING, PreBindWaits
 from kubenexus.testing.builders import a_pod
 from tests.async_helpers import yield_to_loop
+from tests.bind.send_checks import send_checks
 from tests.bind.server import Guard, PodServer
 from tests.bind.test_dispatcher import Landed, Slow, committed
 
@@ -22,7 +23,9 @@ def test_however_many_wait_for_volumes_others_are_decided_and_only_their_like_ar
             return ""
 
     async def life() -> None:
-        dispatcher = Dispatcher(PodServer(), Guard(), Landed(), random.Random(1), hooks=BindHooks((Never(),)))
+        dispatcher = Dispatcher(
+            PodServer(), Guard(), Landed(), random.Random(1), hooks=BindHooks((Never(),)), checks=send_checks()
+        )
         for i in range(5000):
             dispatcher.submit(committed(a_pod(f"volume-{i}", namespace="evil")))
         await yield_to_loop()

@@ -26,6 +26,7 @@ from kubenexus.client.fair_queue import LATE_SECONDS, TRIAL_SECONDS, FairQueue
 from kubenexus.client.namespace_calls import Speed
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
+from tests.bind.send_checks import send_checks
 from tests.bind.server import Guard, PodServer
 from tests.bind.test_dispatcher import Landed, committed
 from tests.sim.virtual.virtual_time import elapse
@@ -98,7 +99,7 @@ def lives(
     server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: SendChecks | None = None
 ) -> None:
     async def whole() -> None:
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), checks=hooks or SendChecks())
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), checks=hooks or send_checks())
         await life(dispatcher)
         await dispatcher.close(0.0)
 
@@ -189,7 +190,7 @@ def test_only_the_time_that_the_server_takes_counts(delay: float, crowded: str) 
         loop_over(dispatcher, waiting)
         assert held(dispatcher, evil[-1]) == crowded
 
-    lives(server, life, SendChecks(delay=lambda: delay))
+    lives(server, life, send_checks(delay=lambda: delay))
 
 
 def test_a_gang_whose_first_binds_hang_waits_whole_and_others_pass() -> None:
@@ -440,7 +441,7 @@ def test_a_namespace_that_is_answered_quickly_waits_only_with_all_others() -> No
         await elapse(2 * QUICK)
         assert (bool(woken), dispatcher.resting) == (True, False), "it may go on"
 
-    lives(server, life, SendChecks(wake=lambda: woken.append(True)))
+    lives(server, life, send_checks(wake=lambda: woken.append(True)))
 
 
 def test_what_the_bound_costs_does_not_depend_on_how_many_namespaces_hang() -> None:

@@ -18,6 +18,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
 from tests.async_helpers import wait_until, yield_to_loop
+from tests.bind.send_checks import send_checks
 from tests.bind.server import FORBIDDEN, SILENT, Guard, PodServer
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
@@ -71,8 +72,10 @@ class Stage:
             random.Random(1),
             limit=limit,
             hooks=BindHooks((volumes,) if volumes else ()),
-            checks=SendChecks(
-                self._still, self._needed, lambda doing, error: self.problems.append(f"{doing}: {error}")
+            checks=send_checks(
+                still_wanted=self._still,
+                needs=self._needed,
+                problem=lambda doing, error: self.problems.append(f"{doing}: {error}"),
             ),
             sleep=lambda seconds: asyncio.sleep(0),
         )
@@ -183,12 +186,12 @@ def test_a_large_job_that_fails_bit_by_bit_is_not_looked_at_each_time() -> None:
         return ""
 
     for pod_binding in pod_bindings[:99]:
-        assert progress.short(SendChecks(still)) == ""
+        assert progress.short(send_checks(still_wanted=still)) == ""
         progress.sent(pod_binding)
         progress.ended(pod_binding, BindResult(BindStatus.REJECTED))
     assert len(asked) < LOOKS * len(pod_bindings)
     progress.ended(pod_bindings[99], BindResult(BindStatus.REJECTED, "no"))
-    assert progress.short(SendChecks(still)) != ""
+    assert progress.short(send_checks(still_wanted=still)) != ""
 
 
 @pytest.mark.parametrize("stops", [True, False], ids=["the first failure stops it", "each bind fails for itself"])
@@ -207,7 +210,9 @@ def test_what_a_gang_needs_is_counted_a_few_times_however_many_of_its_binds_fail
     async def life() -> None:
         server, landed = PodServer(*pods), Landed()
         server.outage = lambda: FORBIDDEN
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=1, checks=SendChecks(still, needs))
+        dispatcher = Dispatcher(
+            server, Guard(), landed, random.Random(1), limit=1, checks=send_checks(still_wanted=still, needs=needs)
+        )
         pod_bindings = tuple(PodBinding(pod, "n") for pod in pods)
         dispatcher.submit(JobBinding(pod_bindings, NOTHING, minimum=1))
         await wait_until(lambda: dispatcher.open_count == 0)
@@ -304,7 +309,7 @@ def test_an_error_that_nothing_explains_is_looked_into_and_is_one_binds_alone(wh
     async def life() -> None:
         gang, landed, problems = four(), Landed(), list[str]()
         server = Strange(*gang, when=when)
-        hooks = SendChecks(problem=lambda doing, error: problems.append(str(error)))
+        hooks = send_checks(problem=lambda doing, error: problems.append(str(error)))
         dispatcher = Dispatcher(
             server, Guard(), landed, random.Random(1), checks=hooks, sleep=lambda seconds: asyncio.sleep(0)
         )
@@ -346,7 +351,9 @@ def test_a_job_does_not_land_while_a_bind_of_it_is_under_way() -> None:
         gang, landed = four(), Landed()
         server = Strange(*gang, when="before")
         server.held = asyncio.Event()
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), sleep=lambda seconds: asyncio.sleep(0))
+        dispatcher = Dispatcher(
+            server, Guard(), landed, random.Random(1), sleep=lambda seconds: asyncio.sleep(0), checks=send_checks()
+        )
         dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
         await yield_to_loop()
         assert landed.fates == []
@@ -364,8 +371,8 @@ def _strange(*_: object) -> str:
 @pytest.mark.parametrize(
     ("hooks", "fate"),
     [
-        pytest.param(SendChecks(still_wanted=_strange), "refused", id="whether it is still wanted"),
-        pytest.param(SendChecks(needs=_strange), "refused", id="how many are needed"),  # type: ignore[arg-type]
+        pytest.param(send_checks(still_wanted=_strange), "refused", id="whether it is still wanted"),
+        pytest.param(send_checks(needs=_strange), "refused", id="how many are needed"),
     ],
 )
 def test_a_question_that_fails_leaves_nobody_bound(hooks: SendChecks, fate: str) -> None:
@@ -389,7 +396,9 @@ def test_what_a_plugin_makes_of_a_bind_does_not_undo_it() -> None:
 
     async def life() -> None:
         gang, landed = four(), Landed()
-        dispatcher = Dispatcher(PodServer(*gang), Guard(), landed, random.Random(1), hooks=BindHooks((), (Odd(),)))
+        dispatcher = Dispatcher(
+            PodServer(*gang), Guard(), landed, random.Random(1), hooks=BindHooks((), (Odd(),)), checks=send_checks()
+        )
         dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
         await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == [["bound"] * 4]

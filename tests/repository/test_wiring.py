@@ -76,3 +76,36 @@ def test_the_check_finds_what_it_looks_for() -> None:
         "class A:\n    def ran(self): ...\n\na, b = A(), A()\na.done = b.ran\na.x, a.y = 1, lambda: 2\na.z = b.data\n"
     )
     assert late(nodes_of(text), methods(nodes_of(text))) == ["5: a.done", "6: a.y"]
+
+
+def idle(nodes: list[ast.AST]) -> list[str]:
+    """Defaults of parameters and fields that are functions of the module which do nothing: a missing collaborator
+    would be silent."""
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    nothing = {name for name, node in functions.items() if all(map(is_nothing, node.body))}
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.arguments):
+            found += [each for each in (*node.defaults, *node.kw_defaults) if each is not None]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            found.append(node.value)
+    return [f"{each.lineno}: {each.id}" for each in found if isinstance(each, ast.Name) and each.id in nothing]
+
+
+def is_nothing(statement: ast.stmt) -> bool:
+    """Whether a statement is `pass`, a docstring, or `...`."""
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or isinstance(statement, ast.Pass)
+
+
+# Rules of the simulated API server: data, in which most kinds leave out most steps.
+RULE_TABLES = ["sim/apiserver/rules/base.py"]
+
+
+def test_no_default_is_a_function_that_does_nothing() -> None:
+    assert [path for path, nodes in modules() if idle(nodes)] == RULE_TABLES
+
+
+def test_the_check_of_defaults_finds_what_it_looks_for() -> None:
+    text = 'def _nobody():\n    """No."""\n\ndef f(a=_nobody, *, b=_nobody): ...\n\nclass A:\n    c: int = _nobody\n'
+    assert idle(nodes_of(text)) == ["4: _nobody", "4: _nobody", "7: _nobody"]

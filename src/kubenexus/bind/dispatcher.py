@@ -39,7 +39,7 @@ from kubenexus.bind.job_binding import (
     PodBinding,
     WriteGuard,
 )
-from kubenexus.bind.job_progress import NO_CHECKS, JobProgress, SendChecks
+from kubenexus.bind.job_progress import JobProgress, SendChecks
 from kubenexus.bind.prebind_runner import ENDING, PreBindRunner
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
@@ -69,7 +69,7 @@ class Dispatcher:
         *,
         limit: int = LIMIT,
         hooks: BindHooks = NO_HOOKS,
-        checks: SendChecks = NO_CHECKS,
+        checks: SendChecks,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._api, self._guard, self._on_results, self._rng, self._sleep = api, guard, on_results, rng, sleep

@@ -7,34 +7,17 @@ from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.job_binding import JobBinding, PodBinding
 
 
-def _wanted(pod_binding: PodBinding) -> str:
-    """Default: pods and nodes stay as they were when the job was decided."""
-    return ""
-
-
-def _needed(job_binding: JobBinding) -> int:
-    """Default: as many as when the job was decided."""
-    return job_binding.minimum
-
-
-def _unheard(doing: str, error: Exception) -> None:
-    """Default: errors are not logged."""
-
-
 class SendChecks(NamedTuple):
     """Callbacks of the dispatcher. `still_wanted` runs right before a bind is sent, and returns why the bind is no
     longer wanted (the pod or its node is gone), or "". `needs` returns how many binds of a job have to be sent for any
     of them to be of use. `problem` is called with unexpected errors, and with what was being done. `delay`: seconds
     for which the client's rate limit holds back a call that is sent now. `wake` is called when decisions may go on."""
 
-    still_wanted: Callable[[PodBinding], str] = _wanted
-    needs: Callable[[JobBinding], int] = _needed
-    problem: Callable[[str, Exception], None] = _unheard
-    delay: Callable[[], float] = lambda: 0.0
-    wake: Callable[[], None] = lambda: None
-
-
-NO_CHECKS = SendChecks()
+    still_wanted: Callable[[PodBinding], str]
+    needs: Callable[[JobBinding], int]
+    problem: Callable[[str, Exception], None]
+    delay: Callable[[], float]
+    wake: Callable[[], None]
 
 
 LOOKS = 8  # checks of all members of a job; later ones count failures alone, or 10,000 that fail cost 10^8 checks
