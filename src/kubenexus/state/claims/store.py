@@ -21,42 +21,13 @@ from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.base.errors import Malformed
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.claims.allocated import AllocatedDevices, HeldDevice, held_devices
+from kubenexus.state.claims.claim_specs import ClaimSpecs
 from kubenexus.state.claims.pod_groups import PodGroupClaims
 from kubenexus.state.claims.pools import MAX_SLICES, Pool, PoolBuilder, PoolId, PoolSlice, pool_slice
 from kubenexus.state.claims.taint_rules import TaintRules, matches
 
 IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
 _READ, _SLICE = 16, 1  # what it costs to read the pools of a node, and for each slice that it may see; a device: 1
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-class ClaimSpecs:
-    """The specs of claims, each once: claims of one template share a number."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._specs: dict[int, ResourceClaimSpec] = {}
-        self._users: dict[int, int] = {}
-        self._next = 0
-
-    def add(self, spec: ResourceClaimSpec) -> int:
-        key = _encode(spec)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = self._next
-            self._specs[number], self._users[number] = spec, 0
-            self._next += 1
-        self._users[number] += 1
-        return number
-
-    def remove(self, number: int) -> None:
-        self._users[number] -= 1
-        if not self._users[number]:
-            del self._numbers[_encode(self._specs.pop(number))], self._users[number]
-
-    def get(self, number: int) -> ResourceClaimSpec | None:
-        """Returns the spec of a number, or None if no claim has it any more."""
-        return self._specs.get(number)
 
 
 class StoredClaim(msgspec.Struct, frozen=True, gc=False):
