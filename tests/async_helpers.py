@@ -7,10 +7,13 @@ from itertools import count
 
 from kubenexus.base.clock import VirtualClock
 
+# Real seconds after which a test hangs. Long: on a machine with much other work a process may not run for a minute.
+HANGS = 300.0
 
-async def wait_until(condition: Callable[[], object], patience: float = 10.0) -> None:
-    """Lets everybody else work until it holds. `patience` only ends a test that would hang."""
-    async with asyncio.timeout(patience):
+
+async def wait_until(condition: Callable[[], object]) -> None:
+    """Lets everybody else work until it holds."""
+    async with asyncio.timeout(HANGS):
         while not condition():
             await asyncio.sleep(0)
 

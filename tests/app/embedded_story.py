@@ -26,6 +26,7 @@ from kubenexus.sim.embedded_cluster import (
 )
 from kubenexus.sim.kubelets.agents import AgentSettings
 from kubenexus.sim.kubelets.node_calls import NodeTemplate
+from tests.async_helpers import HANGS
 
 PLAIN = ServingOptions()
 Pods = dict[str, dict[str, Any]]
@@ -47,8 +48,8 @@ def why(pod: dict[str, Any]) -> str:
 
 
 async def answered(client: ApiClient, call: Call, true: Callable[[Any], bool]) -> Any:
-    """The answer to a call, once it is as it should be. The timeout only ends a test that would hang."""
-    async with asyncio.timeout(120):
+    """The answer to a call, once it is as it should be."""
+    async with asyncio.timeout(HANGS):
         while not true(found := msgspec.json.decode(await client.send(call))):
             await asyncio.sleep(0)  # the server and the scheduler live in this loop, too
     return found

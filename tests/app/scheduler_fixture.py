@@ -18,7 +18,7 @@ from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.virtual.loop import run
 from kubenexus.state.pods import PodStage
-from tests.async_helpers import yield_to_loop
+from tests.async_helpers import HANGS, yield_to_loop
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
 from tests.sim.virtual.virtual_time import elapse
 
@@ -201,11 +201,11 @@ def scheduler_test(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]]
     run(_lived(life, config))
 
 
-def in_real_town(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]], patience: float = 20) -> None:
-    """With sockets and threads. `patience` in seconds only ends what would hang."""
+def in_real_town(life: Callable[[SchedulerFixture], Coroutine[Any, Any, None]]) -> None:
+    """With sockets and threads."""
 
     async def limited() -> None:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(HANGS):
             await _lived(life)
 
     asyncio.run(limited())

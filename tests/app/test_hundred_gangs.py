@@ -52,7 +52,7 @@ async def watched(box: EmbeddedCluster, deadline: float) -> AsyncIterator[Checke
 async def seen(checker: Checker, pods: Pods) -> None:
     """Until the judge has heard of all this."""
     versions = {pod["metadata"]["uid"]: node_of(pod) for pod in pods.values()}
-    await async_helpers.wait_until(lambda: {pod.uid: pod.node for pod in checker.pods()} == versions, patience=20)
+    await async_helpers.wait_until(lambda: {pod.uid: pod.node for pod in checker.pods()} == versions)
 
 
 def test_sixty_run_whole_forty_wait_whole_and_the_next_start_when_some_end() -> None:
@@ -88,9 +88,7 @@ def test_the_judge_goes_red_on_a_scheduler_that_binds_half_of_a_gang() -> None:
             for i in range(SIZE):
                 await box.client.send(create(kinds.PODS, member(f"g-{i}", {NAME: "g", LEAST: str(SIZE)}), "default"))
             pods = await until(box.client, lambda pods: len(pods) == SIZE)
-            await async_helpers.wait_until(
-                checker.free, patience=20
-            )  # it watches in a thread of its own, and may be behind
+            await async_helpers.wait_until(checker.free)  # it watches in a thread of its own, and may be behind
             node = next(iter(checker.free()))
             for name in sorted(pods)[: SIZE // 2]:
                 await box.client.send(bind("default", name, pods[name]["metadata"]["uid"], node))

@@ -9,7 +9,7 @@ from kubenexus.app.http.api import routes, state_copies
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_pod
 from tests.app.api_fixture import LOCAL, OURS, ApiFixture, served
-from tests.async_helpers import yield_to_loop
+from tests.async_helpers import HANGS, yield_to_loop
 
 READ = [
     "/api/v1/explain?namespace=ml&name=train",
@@ -337,7 +337,7 @@ def test_one_user_has_a_part_of_the_followers_and_leaves_the_others_to_other_use
 
 async def _write_until_closed(writer: asyncio.StreamWriter) -> None:
     """Writes on, and never reads what comes: a write fails once the server has closed the connection."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while True:
             writer.write(b"x")
             await writer.drain()

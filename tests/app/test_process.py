@@ -25,10 +25,11 @@ from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.embedded_cluster import EmbeddedCluster, run_in_background
 from kubenexus.state.resources import CPU
 from tests.app.embedded_story import cluster
+from tests.async_helpers import HANGS
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         while not true():
             await asyncio.sleep(0)  # the server lives in this loop, too
 
@@ -98,7 +99,7 @@ def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peac
             running = asyncio.ensure_future(process.run())
             await asked.wait()
             process.stop()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANGS):
                 await running
 
     asyncio.run(life())

@@ -26,6 +26,7 @@ from kubenexus.state.footprint import footprint_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import apply_object
 from kubenexus.testing.builders import a_node, a_pod
+from tests.async_helpers import HANGS
 from tests.bind.server import LOST, SILENT, Guard
 from tests.plugins.dynamic_resources.cluster import a_device, a_slice, a_spec
 
@@ -124,7 +125,7 @@ class Fixture:
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS):
             await story()
 
     asyncio.run(bounded())

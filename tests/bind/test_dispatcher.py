@@ -16,7 +16,7 @@ from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
-from tests.async_helpers import wait_until, yield_to_loop
+from tests.async_helpers import HANGS, wait_until, yield_to_loop
 from tests.bind.send_checks import send_checks
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
 
@@ -67,7 +67,7 @@ def run(
         )
         for each in commitments:
             dispatcher.submit(each)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS):
             while dispatcher.open_count:
                 await asyncio.sleep(0)
 

@@ -17,6 +17,7 @@ from kubenexus.client.dial import Proxy, ServerAddress
 from kubenexus.client.rate_limiter import RateLimiter
 from kubenexus.client.tls import TlsContextFactory
 from kubenexus.client.transport import ApiClient
+from tests.async_helpers import HANGS
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -176,7 +177,7 @@ def run_with(loop: str) -> Run:
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
         async def bounded() -> Any:
-            async with asyncio.timeout(10):  # a hang is a failure, not a wait
+            async with asyncio.timeout(HANGS):
                 return await main
 
         with asyncio.Runner(loop_factory=factory) as runner:

@@ -8,6 +8,7 @@ import pytest
 
 from kubenexus.base.clock import VirtualClock
 from kubenexus.sim.controllers.runner import _run
+from tests.async_helpers import HANGS
 
 
 class NothingToDo:
@@ -36,7 +37,7 @@ def test_it_ends_although_it_is_woken_at_the_same_moment(turns: int) -> None:
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=5)
+        done, _ = await asyncio.wait([task], timeout=HANGS)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

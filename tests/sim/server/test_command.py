@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.async_helpers import HANGS
 from tests.contract.http import Http
 
 COMMAND = [sys.executable, "-m", "kubenexus", "cluster", "serve"]
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=HANGS, check=False)
 
 
 def test_a_port_in_use_is_one_line() -> None:
@@ -41,7 +42,7 @@ def test_an_interrupt_ends_it_cleanly(tmp_path: Path) -> None:
         server.stdout.readline()
         assert kubeconfig.stat().st_mode & 0o077 == 0
         server.send_signal(signal.SIGINT)
-        assert server.wait(10) == 0
+        assert server.wait(HANGS) == 0
         assert server.stderr.read() == ""
 
 
@@ -54,11 +55,11 @@ def test_a_request_that_is_none_does_not_keep_it_from_answering_and_from_ending(
                 (b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\n", b"400"),
                 (b"GET /healthz HTTP/1.1\r\n\r\n", b"200"),
             ):
-                with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
+                with socket.create_connection(("127.0.0.1", port), timeout=HANGS) as link:
                     link.sendall(sent)
                     assert link.recv(100).split()[1] == code
             server.send_signal(signal.SIGTERM)
-            assert server.wait(10) == 0
+            assert server.wait(HANGS) == 0
         finally:
             server.kill()
 
@@ -104,7 +105,7 @@ def test_it_has_nodes_and_controllers() -> None:
         finally:
             server.send_signal(signal.SIGINT)
         assert (nodes, pod["metadata"]["generateName"]) == (3, "once-")
-        assert server.wait(10) == 0
+        assert server.wait(HANGS) == 0
 
 
 def _a_job_is_asked_for(address: str) -> tuple[int, Any]:

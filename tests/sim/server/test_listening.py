@@ -11,7 +11,7 @@ from kubenexus.base.clock import WallClock
 from kubenexus.sim.apiserver import listening
 from kubenexus.sim.apiserver.listening import CannotListen, listen
 from kubenexus.sim.apiserver.server import ApiServer
-from tests.async_helpers import yield_to_loop
+from tests.async_helpers import HANGS, yield_to_loop
 from tests.sim.server.server_fixture import PODS, pod
 
 Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -47,7 +47,7 @@ def talking(act: Act) -> None:
         listener = await listen(ApiServer(WallClock(), random.Random(1)), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANGS):
                 await act(reader, writer)
         finally:
             writer.close()
