@@ -1,7 +1,7 @@
 """A hostile pod costs no more than a large one: each loop over what a pod contains is bounded."""
 
 import tracemalloc
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -58,9 +58,9 @@ def test_a_hostile_pod_takes_under_two_milliseconds_and_leaves_nothing_behind(wh
     pod = hostile()[what]
     taken = []
     for _ in range(20):
-        start = perf_counter()
+        start = thread_time()
         classify(pod)
-        taken.append(perf_counter() - start)
+        taken.append(thread_time() - start)
     assert min(taken) < 0.002, "0.3 ms for the worst on a busy machine"
     tracemalloc.start()
     signed.workload_of(pod)

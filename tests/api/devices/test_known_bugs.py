@@ -229,9 +229,9 @@ def test_a_hostile_node_is_read_in_bounded_time() -> None:
     annotations |= {"gpu.kubenexus.io/islands": "0-999," * 40_000, "gpu.kubenexus.io/model": "A100-" * 40_000}
     annotations |= {"gpu.kubenexus.io/vram": "9" * 200_000}
     hostile = facts(offered={"nvidia.com/gpu": str(2**62)}, annotations=annotations)
-    start = time.perf_counter()
+    start = time.thread_time()
     found = node_devices(hostile, slices)
-    assert time.perf_counter() - start < 2  # 0.1 s on an idle core
+    assert time.thread_time() - start < 2  # 0.1 s on an idle core
     assert len(found.devices) == 64
     assert all(len(warning) < 1000 for warning in found.warnings)
 
