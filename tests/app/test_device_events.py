@@ -1,11 +1,15 @@
 """What the watches of ResourceSlices and NodeResourceTopologies say wakes pods that lack devices."""
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import DeviceTaint, ResourceSlice
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.app.scheduling_loop import MAX_DEVICE_READS
 from kubenexus.app.watch.informers import InformerHandler
 from kubenexus.client import kinds
 from kubenexus.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
@@ -66,5 +70,32 @@ def test_a_topology_that_changes_and_goes_can_be_used() -> None:
             topologies.events([event])
         assert not fixture.handlers.bad_objects.logged
         assert not fixture.handlers.objects.keys("NodeResourceTopology")
+
+    scheduler_test(life)
+
+
+def test_a_burst_reads_the_devices_of_twenty_nodes_and_decides_when_all_are_read() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        names = [f"n{i}" for i in range(2 * MAX_DEVICE_READS + 5)]
+        fixture.nodes(*(a_node(name, cpu=4) for name in names))
+        await fixture.work()
+        slices = hearing(fixture, kinds.RESOURCE_SLICES)
+        slices.events([WatchEvent(ADDED, a_slice(f"s-{name}", name, *gpus(1))) for name in names])
+        fixture.pods(a_pod("waits", cpu=1))
+        read = list[int]()
+        real = fixture.ledger._inventory.read
+
+        def counted(most: int | None = None) -> Iterator[tuple[str, NodeDevices]]:
+            for each in real(most):
+                read[-1] += 1
+                yield each
+
+        fixture.ledger._inventory.read = counted  # type: ignore[method-assign]
+        placed = list[int]()
+        for _ in range(3):
+            read.append(0)
+            placed.append(fixture.scheduler.loop.run_burst())
+        assert read == [MAX_DEVICE_READS, MAX_DEVICE_READS, 5]
+        assert placed == [0, 0, 1]
 
     scheduler_test(life)

@@ -185,9 +185,10 @@ class SchedulingLoop:
         if self._watch_down(now):  # once in a burst: no watch is lost or comes back before it ends
             return 0, 0
         ends = now + MAX_BURST_SECONDS
-        if self._may_decide():
-            self.resource_reservations.step()
-        while self.resource_reservations.caught_up and self._may_decide() and spent < BURST_BUDGET and now < ends:
+        if not self._may_decide():  # asked once before the first decision: it reads devices
+            return 0, 0
+        self.resource_reservations.step()
+        while self.resource_reservations.caught_up and spent < BURST_BUDGET and now < ends:
             attempt = self._queue.pop(self._admits, self._assembler)
             if attempt is None:
                 break
@@ -199,7 +200,7 @@ class SchedulingLoop:
             spent += PER_DECISION + PER_MEMBER * (pods - 1) + rows
             count += 1
             members += pods
-            if self._committer.under_way:
+            if self._committer.under_way or not self._may_decide():
                 break
         self.decisions += count
         return count, members
