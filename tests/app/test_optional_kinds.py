@@ -8,7 +8,7 @@ from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS
 from kubenexus.client import kinds
 from kubenexus.client.kinds import ApiResource
 from kubenexus.state.object_kinds import kind_name
-from tests.app.kinds_that_fail import ABSENT, FAULTS, REFUSED, WELL, Place, group_of, in_place
+from tests.app.kinds_that_fail import ABSENT, FAULTS, HANGS, REFUSED, WELL, Place, group_of, in_place
 from tests.sim.virtual.virtual_time import elapse
 
 VOLCANO = kinds.VOLCANO_POD_GROUPS
@@ -130,3 +130,28 @@ def test_a_kind_that_is_installed_broken_and_removed_again_is_no_trouble() -> No
         assert "warn" not in place.readyz()[1]
 
     in_place(VOLCANO, ABSENT, story)
+
+
+@pytest.mark.parametrize("fault", [HANGS, REFUSED])
+def test_claims_that_stop_being_served_do_not_keep_a_new_leader_from_other_pods(fault: str) -> None:
+    """A new leader waits until it has seen what the last one wrote, claims included, but not for ever."""
+
+    async def story(place: Place) -> None:
+        await elapse(10)
+        place.served.breaks(fault)
+        await elapse(5)
+        before = place.world.clock.now()
+        await place.scheduler.watches.wait_until_current()
+        assert place.world.clock.now() - before <= 6.0
+        place.pod("other")
+        place.pod("claims", {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]}})
+        await elapse(30)
+        assert place.bound() == ["other", "plain"]
+        assert "the API server does not list resource claims" in place.why("claims")
+        assert str(kinds.RESOURCE_CLAIMS) in place.readyz()[1]
+        place.served.state = WELL
+        await elapse(200)
+        assert str(kinds.RESOURCE_CLAIMS) not in place.readyz()[1]
+        assert 'could not find ResourceClaim "default/g"' in place.why("claims")
+
+    in_place(kinds.RESOURCE_CLAIMS, WELL, story)

@@ -31,9 +31,11 @@ from kubenexus.client.watch_events import (
     WatchBatch,
     before,
     decode_watch_lines,
+    is_version_too_large,
     portions,
     split_batch,
     version_at_least,
+    version_too_large,
 )
 from kubenexus.client.watch_protocols import (
     LineStream,
@@ -48,8 +50,6 @@ from kubenexus.client.watch_protocols import (
 
 _MAX_LINES = 256  # lines in one batch: a few milliseconds of work, then the event loop continues
 _FAILURES = 3  # of a watch in a row, before objects count as unknown
-_TOO_LARGE = 504
-_REWOUND = "Too large resource version"  # as kube-apiserver words it
 _DOUBT = 5  # answers in a row that a known kind is not served, before the reflector reports it as gone
 
 
@@ -128,7 +128,8 @@ class Reflector:
                 await self._list()
             else:
                 await self._reach()
-                await self._watch()
+                if self._begun >= self._wanted:  # else a list was wanted meanwhile
+                    await self._watch()
         except ApiError as error:
             self._unsure = self._failing = True
             await self._backoff.pause(self._refused(error), may_retry=may_retry(error))
@@ -144,6 +145,13 @@ class Reflector:
         self._backoff.interrupt()
         if self._stream is not None:
             self._stream.close()
+
+    def unlist(self, problem: str) -> None:
+        """Counts the kind as not listed until a new list is complete. For optional kinds that do not answer when their
+        objects have to be current."""
+        self.synced = False
+        self._note(WatchProblem(self.resource, 0, problem, serious=True))
+        self.relist()
 
     def doubt(self, version: str) -> None:
         """Counts objects as outdated until the server has confirmed them: it no longer continues another kind's watch.
@@ -296,7 +304,7 @@ class Reflector:
         """Passes a batch to the handler. Raises if a version is lower than one before: the store was restored then."""
         earlier = batch.first if before(batch.first, self.version) else batch.rewound
         if earlier:
-            raise ApiError(_TOO_LARGE, message=f"{_REWOUND}: {self.version}, current: {earlier}")
+            raise version_too_large(self.version, earlier)
         if batch.changes:
             self._handler.events(batch.changes)
         self.version = self._latest = batch.version or self.version
@@ -312,7 +320,7 @@ class Reflector:
 
     def _refused(self, error: ApiError) -> float:
         trouble = WatchProblem(self.resource, error.code, str(error), serious=self._serious)
-        if error.code == 410 or error.reason in ("Expired", "Gone") or _too_large(error):
+        if error.code == 410 or error.reason in ("Expired", "Gone") or is_version_too_large(error):
             return self._expired()
         if error.code == 404:
             return self._absent(trouble)
@@ -389,8 +397,3 @@ class Reflector:
         if self._reported_problem is not None:
             self._reported_problem = None
             self._handler.problem_changed(WatchProblem(self.resource))
-
-
-def _too_large(error: ApiError) -> bool:
-    """Whether the server has yet to reach the version of the call: kube-apiserver answers 504, as a gateway does."""
-    return error.code == _TOO_LARGE and _REWOUND in error.message

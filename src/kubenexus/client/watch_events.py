@@ -56,6 +56,8 @@ class _Mark(ApiObject):
 _LINE: Final = msgspec.json.Decoder(_Line)
 _BAD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TYPE: Final = re.compile(rb'"([A-Z]+)"')
+_TOO_LARGE: Final = 504
+_REWOUND: Final = "Too large resource version"  # as kube-apiserver words it
 
 
 def decode_watch_lines(lines: list[bytes], kind: type[HasMetadata]) -> WatchBatch:
@@ -115,6 +117,16 @@ def version_at_least(version: str, moment: str) -> bool:
 def before(version: str, moment: str) -> bool:
     """Whether a resourceVersion is lower than another. False if one of them is not a number."""
     return version.isdigit() and moment.isdigit() and int(version) < int(moment)
+
+
+def version_too_large(version: str, current: str) -> ApiError:
+    """Returns what kube-apiserver answers if it has yet to reach a version."""
+    return ApiError(_TOO_LARGE, message=f"{_REWOUND}: {version}, current: {current}")
+
+
+def is_version_too_large(error: ApiError) -> bool:
+    """Whether the server has yet to reach the version of the call: kube-apiserver answers 504, as a gateway does."""
+    return error.code == _TOO_LARGE and _REWOUND in error.message
 
 
 def _advance(batch: WatchBatch, version: str) -> None:

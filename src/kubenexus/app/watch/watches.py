@@ -8,6 +8,7 @@ from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.app.watch.informers import OPTIONAL, InformerHandler, watch_target
 from kubenexus.base.clock import Clock
 from kubenexus.client import kinds
+from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.reflector import Reflector
 from kubenexus.client.watch_protocols import WatchClient, WatchTiming
@@ -97,7 +98,20 @@ class Watches:
         on an older state could use the same capacity twice. The other kinds are as old as their watches, as always."""
         kept = (each for each in self.reflectors if each.synced or each.wanted not in OPTIONAL)
         written = [each for each in kept if each.wanted in WRITTEN_KINDS]
-        await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
+        await asyncio.gather(*map(self._wait_until_current, written))
+
+    @staticmethod
+    async def _wait_until_current(reflector: Reflector) -> None:
+        """An optional kind that does not answer counts as not listed: it keeps only pods that name its objects waiting,
+        until it is listed again."""
+        if reflector.wanted not in OPTIONAL:
+            await reflector.wait_until_current(patience=0.2)
+            return
+        try:
+            async with asyncio.timeout(OPTIONAL_GRACE):
+                await reflector.wait_until_current(patience=0.2)
+        except (ApiError, Unreachable, Uncertain, TimeoutError) as error:
+            reflector.unlist(str(error) or f"no answer within {OPTIONAL_GRACE:g} s")
 
     # --- what the server has ----------------------------------------------------------------------------------------
 
