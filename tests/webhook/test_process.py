@@ -38,12 +38,12 @@ class Running:
             self.process = WebhookProcess(
                 self.api, WallClock(), WebhookSettings(), self.options, sleep=self.sleep.sleep
             )
-            running = asyncio.ensure_future(self.process.run())
+            self.task = asyncio.ensure_future(self.process.run())
             try:
                 await doing(self)
             finally:
                 self.process.stop()
-                await running
+                await self.task
 
         asyncio.run(life())
 
@@ -145,7 +145,7 @@ def test_a_client_does_not_trust_an_expired_certificate(tmp_path: Path) -> None:
 
 def test_files_that_are_missing_end_it_with_one_line(tmp_path: Path) -> None:
     async def story(running: Running) -> None:
-        await wait_until(lambda: False)
+        await wait_until(running.task.done)
 
     with pytest.raises((KubeNexusError, ExceptionGroup), match="the certificate cannot be read: No such file"):
         Running(ServingOptions(LOCAL, 0, str(tmp_path / "no"), str(tmp_path / "no"))).during(story)
