@@ -12,7 +12,7 @@ from kubenexus.api.codec import decode_pod, read_object
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.resources import demand, footprint
 from kubenexus.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubenexus.api.workloads import ReplicaSet, Service
+from kubenexus.api.workloads import Namespace, ReplicaSet, Service
 from kubenexus.base.errors import Malformed
 from kubenexus.state.affinity_terms import MOST_ENTRIES, MOST_TERMS, AffinityKind, affinity_terms
 from kubenexus.state.images import MAX_NAMES
@@ -211,3 +211,14 @@ def test_a_claim_that_selects_by_too_much_says_so() -> None:
     claim = claim_of(made("claim selector", MAX_SELECTED + 1, PersistentVolumeClaim))
     assert claim.problem == "selector of claim default/claim-0 has 101 entries; at most 100 are read"
     assert not claim_of(made("claim selector", MAX_SELECTED, PersistentVolumeClaim)).problem
+
+
+def test_a_namespace_that_changes_costs_no_call_for_each_of_its_labels() -> None:
+    before, after = made("namespace labels", 100_000, Namespace), made("namespace labels", 100_000, Namespace)
+    after.metadata.labels["changed"] = "yes"
+    ledger = Ledger()
+    ledger.upsert_node(a_node("n0"))
+    ledger.upsert_namespace(before)
+    ledger.upsert_pod(running("pod anti-affinity, namespaces by labels", 20))
+    _, calls = counted(lambda: ledger.upsert_namespace(after), 1_000_000)
+    assert calls < 10_000

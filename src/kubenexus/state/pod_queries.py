@@ -160,8 +160,10 @@ class PodQueries:
     def _changed_keys(self, change: NamespaceChange) -> list[str]:
         if change.before is None or change.after is None:
             return list(self._by_namespace_key)
-        differing = {key for key, _ in change.before.items() ^ change.after.items()}
-        return [key for key in differing if key in self._by_namespace_key]
+        before, after, asked = change.before, change.after, self._by_namespace_key
+        if len(asked) < len(before) + len(after):  # a namespace has up to 110,000 labels
+            return [key for key in asked if before.get(key) != after.get(key)]
+        return [key for key in {**before, **after} if key in asked and before.get(key) != after.get(key)]
 
     def make_lazy(self, question: PodQuery, *, once: bool = False) -> None:
         """Makes the counter of this query lazy, if there is one that is not. `once`: only until it is read."""
