@@ -29,10 +29,11 @@ READS = {
         queue_of queues reached_limit refresh_all_shares refresh_shares settle take_warnings""",
 }
 # What other entries cover: placements are part of `commit`, namespaces and devices of the objects they are read from.
-# `put_back` is for trials. The configuration has the queues of `fix`. What `pod_ended` learns reaches a decision as the
-# reservation that it must respect, which is recorded as `ahead`.
+# `put_back` is for trials. `select_budgets` derives early what a decision derives when it needs it. The configuration
+# has the queues of `fix`. What `pod_ended` learns reaches a decision as the reservation that it must respect, which is
+# recorded as `ahead`.
 COVERED = {
-    Ledger: {"assume", "commit_records", "pod_ended", "put_back", "transaction", "set_devices"},
+    Ledger: {"assume", "commit_records", "pod_ended", "put_back", "select_budgets", "transaction", "set_devices"},
     Tenants: {"set_namespace"},
     PodGroupStore: set[str](),
     QueueTree: {"count", "fix", "remove_queue", "set_namespace", "set_queue"},
